@@ -1,0 +1,70 @@
+# Every command a developer or a new user needs. `make help` lists them.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# The certificates of the system, as a company's own authority is often only there.
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --system-certs --require-hashes
+JOBS ?= 2
+
+.PHONY: help setup demo serve test test-frameworks test-trackers test-faults check format bench requirements clean
+
+help:
+	@echo "make demo    a registry with published Pythia and DCLM figures on 127.0.0.1:8400"
+	@echo "make serve   the same, empty"
+	@echo "make test    every test, on SQLite and PostgreSQL"
+	@echo "make check   formatter, linter, types"
+	@echo "make bench   the benchmarks, one JSON line each"
+
+$(BIN)/uv: requirements/uv.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@touch $@
+
+# What running Cairn needs; our own two distributions are linked, so that an edit is live.
+$(VENV)/.serve: $(BIN)/uv requirements/serve.txt pyproject.toml client/pyproject.toml
+	$(UV) -r requirements/serve.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --offline -e ./client -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.serve requirements/trackers.txt requirements/dev.txt
+	$(UV) -r requirements/trackers.txt
+	$(UV) -r requirements/dev.txt
+	@touch $@
+
+setup: $(VENV)/.dev
+
+demo: $(VENV)/.serve
+	$(BIN)/cairn-server demo
+
+serve: $(VENV)/.serve
+	$(BIN)/cairn-server serve
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(JOBS) -m "not frameworks and not trackers and not faults"
+
+test-frameworks test-trackers test-faults: $(VENV)/.dev
+	@$(BIN)/python -m pytest -m $(subst test-,,$@); code=$$?; \
+	if [ $$code = 5 ]; then echo "no test of this kind yet"; exit 0; else exit $$code; fi
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/mypy -p cairn --python-version 3.10
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format --quiet .
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+# New pins, with hashes and without the address of any package index.
+requirements: $(BIN)/uv
+	cd requirements && for name in uv serve trackers dev; do \
+	  ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+	    --no-emit-index-url --no-emit-find-links --no-header --no-annotate $$name.in -o $$name.txt || exit 1; done
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,75 @@
+"""Every table, one file each. Importing this module is what makes the metadata complete."""
+
+from registry.models.alias import Alias
+from registry.models.alias_move import AliasMove
+from registry.models.attempt import Attempt
+from registry.models.attempt_skip import AttemptSkip
+from registry.models.audit_entry import AuditEntry
+from registry.models.benchmark import Benchmark
+from registry.models.checkpoint import Checkpoint
+from registry.models.checkpoint_metric import CheckpointMetric
+from registry.models.checkpoint_tag import CheckpointTag
+from registry.models.code_version import CodeVersion
+from registry.models.config import Config
+from registry.models.config_entry import ConfigEntry
+from registry.models.current_score import CurrentScore
+from registry.models.data_source import DataSource
+from registry.models.data_version import DataVersion
+from registry.models.environment import Environment
+from registry.models.layout import Layout
+from registry.models.lineage_edge import LineageEdge
+from registry.models.login_code import LoginCode
+from registry.models.manifest import Manifest
+from registry.models.outbox import OutboxEvent
+from registry.models.piece import Piece
+from registry.models.project import Project
+from registry.models.replica import Replica
+from registry.models.replica_part import ReplicaPart
+from registry.models.run import Run
+from registry.models.run_tag import RunTag
+from registry.models.score import Score
+from registry.models.score_metric import ScoreMetric
+from registry.models.score_series import ScoreSeries
+from registry.models.series_chunk import SeriesChunk
+from registry.models.token import Token
+from registry.models.token_project import TokenProject
+from registry.models.tracker_link import TrackerLink
+from registry.models.web_session import WebSession
+
+__all__ = [
+    "Alias",
+    "AliasMove",
+    "Attempt",
+    "AttemptSkip",
+    "AuditEntry",
+    "Benchmark",
+    "Checkpoint",
+    "CheckpointMetric",
+    "CheckpointTag",
+    "CodeVersion",
+    "Config",
+    "ConfigEntry",
+    "CurrentScore",
+    "DataSource",
+    "DataVersion",
+    "Environment",
+    "Layout",
+    "LineageEdge",
+    "LoginCode",
+    "Manifest",
+    "OutboxEvent",
+    "Piece",
+    "Project",
+    "Replica",
+    "ReplicaPart",
+    "Run",
+    "RunTag",
+    "Score",
+    "ScoreMetric",
+    "ScoreSeries",
+    "SeriesChunk",
+    "Token",
+    "TokenProject",
+    "TrackerLink",
+    "WebSession",
+]

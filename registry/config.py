@@ -1,0 +1,71 @@
+"""Settings, read from the environment once, when a process starts."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from registry.errors import Invalid
+
+
+class BadSetting(Invalid):
+    code = "bad-setting"
+    title = "A setting cannot be used"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything a process needs to know about where it runs. Sizes in bytes."""
+
+    home: Path
+    database_url: str
+    host: str = "127.0.0.1"
+    port: int = 8400
+    storage_roots: tuple[str, ...] = ()
+    max_body_bytes: int = 32 * 1024 * 1024
+    max_batch_items: int = 10_000
+    public_url: str | None = None  # what a browser types, where a proxy stands in between
+
+    @property
+    def base_url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.public_url or f"http://{host}:{self.port}"
+
+    @property
+    def admin_token_file(self) -> Path:
+        return self.home / "admin-token"
+
+
+def default_home(environ: Mapping[str, str]) -> Path:
+    """A folder of the user's own data, as the XDG base directory specification says."""
+    base = environ.get("XDG_DATA_HOME") or os.path.join(
+        environ.get("HOME") or os.path.expanduser("~"), ".local/share"
+    )
+    return Path(base) / "cairn"
+
+
+def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings of this process. Raises BadSetting, naming the variable and what was expected."""
+    env = os.environ if environ is None else environ
+    home = Path(env.get("CAIRN_HOME") or default_home(env)).absolute()
+    return Settings(
+        home=home,
+        database_url=env.get("CAIRN_DATABASE_URL") or f"sqlite:///{home / 'cairn.db'}",
+        host=env.get("CAIRN_HOST") or "127.0.0.1",
+        port=_whole_number(env, "CAIRN_PORT", 8400, at_most=65_535),
+        storage_roots=tuple(
+            root for root in (env.get("CAIRN_STORAGE_ROOTS") or "").split(os.pathsep) if root
+        ),
+        max_body_bytes=_whole_number(env, "CAIRN_MAX_BODY_BYTES", 32 * 1024 * 1024),
+        max_batch_items=_whole_number(env, "CAIRN_MAX_BATCH_ITEMS", 10_000),
+        public_url=(env.get("CAIRN_PUBLIC_URL") or "").rstrip("/") or None,
+    )
+
+
+def _whole_number(env: Mapping[str, str], name: str, default: int, *, at_most: int = 2**40) -> int:
+    text = env.get(name)
+    if not text:
+        return default
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= at_most:
+        raise BadSetting(f"{name} is {text!r}; expected a whole number from 1 to {at_most}.")
+    return int(text)

@@ -1,0 +1,27 @@
+"""The score that counts now for (checkpoint, metric): the newest evaluation, then the last to arrive."""
+
+from sqlalchemy import Index
+from sqlalchemy.orm import Mapped, mapped_column
+
+from registry.db import Base, number_or_special, within_project
+
+
+class CurrentScore(Base):
+    __tablename__ = "current_score"
+    __table_args__ = (
+        within_project("checkpoint_id", "checkpoint"),
+        within_project("score_metric_id", "score_metric"),
+        Index(None, "project_id", "score_metric_id", "value", "checkpoint_id"),
+        *number_or_special(),
+        {"sqlite_with_rowid": False},
+    )
+
+    project_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    checkpoint_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    score_metric_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    series_id: Mapped[int]
+    value: Mapped[float | None]
+    special: Mapped[str | None]
+    stderr: Mapped[float | None]
+    evaluated_micros: Mapped[int]  # since 1970; 0 where nobody said
+    arrival: Mapped[int]

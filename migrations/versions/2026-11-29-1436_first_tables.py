@@ -513,7 +513,7 @@ def upgrade() -> None:
         sa.Column("save_seconds", sa.Double(), nullable=True),
         sa.Column("stall_seconds", sa.Double(), nullable=True),
         sa.Column("milestone", sa.Boolean(), nullable=False),
-        sa.Column("note", sa.String().with_variant(sa.String(collation="C"), "postgresql"), nullable=True),
+        sa.Column("notes", sa.String().with_variant(sa.String(collation="C"), "postgresql"), nullable=True),
         sa.Column("registration", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", UtcTime(), nullable=False),
         sa.Column("committed_at", UtcTime(), nullable=True),

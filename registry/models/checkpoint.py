@@ -68,7 +68,7 @@ class Checkpoint(Base):
     save_seconds: Mapped[float | None]
     stall_seconds: Mapped[float | None]
     milestone: Mapped[bool]
-    note: Mapped[str | None]
+    notes: Mapped[str | None]
     registration: Mapped[
         bytes
     ]  # a digest per field of the first registration; see registry.checkpoints.registration

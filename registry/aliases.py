@@ -1,0 +1,208 @@
+"""Aliases: names such as production that point at one committed checkpoint, with their history.
+
+A move is atomic, may demand what the alias pointed at before (compare and set), and is never forgotten: rolling back
+is one more move.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from registry import audit, outbox
+from registry.checkpoints.commands import CheckpointNotFound
+from registry.db import now
+from registry.errors import Conflict, FieldError, Invalid, NotFound
+from registry.ids import new_id, to_text
+from registry.models import Alias, AliasMove, Checkpoint
+from registry.projects import NAME
+from registry.types import CheckpointState
+from registry.upsert import insert_missing
+
+
+class AliasNotFound(NotFound):
+    code = "alias-not-found"
+    title = "No such alias"
+
+
+class BadAliasName(Invalid):
+    code = "bad-alias-name"
+    title = "Not a name for an alias"
+
+
+class AliasMoved(Conflict):
+    code = "alias-moved"
+    title = "The alias points elsewhere by now"
+
+
+class NotCommitted(Conflict):
+    code = "alias-target-not-committed"
+    title = "An alias can only name a committed checkpoint"
+
+
+class NothingToRollBackTo(Conflict):
+    code = "nothing-to-roll-back-to"
+    title = "The alias has never pointed anywhere else"
+
+
+@dataclass(frozen=True)
+class AliasRow:
+    project_id: int
+    name: str
+    checkpoint_id: int
+    moved_at: datetime
+
+
+@dataclass(frozen=True)
+class Move:
+    checkpoint_id: int
+    previous_id: int | None
+    reason: str | None
+    moved_by: str
+    moved_at: datetime
+
+
+def move_alias(
+    session: Session,
+    project_id: int,
+    name: str,
+    checkpoint_id: int,
+    *,
+    actor: str,
+    reason: str | None = None,
+    expected: int | None = None,
+) -> AliasRow:
+    """Point an alias at a checkpoint of its project, making the alias if need be.
+
+    `expected` is the checkpoint it must point at now.
+    Raises BadAliasName, CheckpointNotFound, NotCommitted, AliasMoved.
+    """
+    if not NAME.fullmatch(name):
+        wanted = "expected 1 to 128 of: letters, digits, dot, underscore, hyphen"
+        raise BadAliasName(f"{name[:60]!r} is no alias name: {wanted}.", errors=[FieldError("/name", wanted)])
+    _require_committed(session, project_id, checkpoint_id)
+    moment, fresh = now(), new_id()
+    if expected is None:
+        row = {"id": fresh, "project_id": project_id, "name": name, "checkpoint_id": checkpoint_id, "moved_at": moment}
+        insert_missing(session, Alias, [row])
+    alias = _locked(session, project_id, name)
+    if alias is None:
+        raise AliasMoved(f"There is no alias {name!r} yet, so it does not point at {to_text(expected or 0)}.")
+    created = alias.id == fresh
+    if expected is not None and alias.checkpoint_id != expected:
+        raise AliasMoved(
+            f"Alias {name!r} points at {to_text(alias.checkpoint_id)}, not at {to_text(expected)}. "
+            "Read it again, and decide again.",
+            current=to_text(alias.checkpoint_id),
+        )
+    if created or alias.checkpoint_id != checkpoint_id:
+        previous = None if created else alias.checkpoint_id
+        _move(session, alias, checkpoint_id, previous, reason, actor, moment)
+    return AliasRow(project_id, name, alias.checkpoint_id, alias.moved_at)
+
+
+def roll_back_alias(session: Session, project_id: int, name: str, *, actor: str, reason: str | None = None) -> AliasRow:
+    """Point an alias at what it pointed at before its last move. Raises AliasNotFound, NothingToRollBackTo."""
+    alias = _locked(session, project_id, name)
+    if alias is None:
+        raise _missing(name)
+    last = session.scalars(
+        select(AliasMove)
+        .where(AliasMove.project_id == project_id, AliasMove.alias_id == alias.id)
+        .order_by(AliasMove.id.desc())
+        .limit(1)
+    ).one()
+    if last.previous_id is None:
+        raise NothingToRollBackTo(f"Alias {name!r} has pointed at {to_text(alias.checkpoint_id)} from its beginning.")
+    _require_committed(session, project_id, last.previous_id)
+    _move(session, alias, last.previous_id, alias.checkpoint_id, reason, actor, now())
+    return AliasRow(project_id, name, alias.checkpoint_id, alias.moved_at)
+
+
+def get_alias(session: Session, project_id: int, name: str) -> AliasRow:
+    """Raises AliasNotFound."""
+    query = select(Alias).where(Alias.project_id == project_id, Alias.name == name)
+    alias = session.scalars(query).one_or_none()
+    if alias is None:
+        raise _missing(name)
+    return AliasRow(project_id, alias.name, alias.checkpoint_id, alias.moved_at)
+
+
+def list_aliases(
+    session: Session, project_ids: Sequence[int] | None = None, *, checkpoint_ids: Sequence[int] | None = None
+) -> list[AliasRow]:
+    """Aliases of some projects (None: all), or those that point at some checkpoints; by name."""
+    query = select(Alias).order_by(Alias.name, Alias.id)
+    if project_ids is not None:
+        query = query.where(Alias.project_id.in_(project_ids))
+    if checkpoint_ids is not None:
+        query = query.where(Alias.checkpoint_id.in_(checkpoint_ids))
+    return [AliasRow(row.project_id, row.name, row.checkpoint_id, row.moved_at) for row in session.scalars(query)]
+
+
+def alias_history(session: Session, project_id: int, name: str, *, limit: int = 100) -> list[Move]:
+    """The moves of an alias, the newest first. Raises AliasNotFound."""
+    alias = session.scalars(select(Alias).where(Alias.project_id == project_id, Alias.name == name)).one_or_none()
+    if alias is None:
+        raise _missing(name)
+    query = select(AliasMove).where(AliasMove.project_id == project_id, AliasMove.alias_id == alias.id)
+    return [
+        Move(row.checkpoint_id, row.previous_id, row.reason, row.moved_by, row.moved_at)
+        for row in session.scalars(query.order_by(AliasMove.id.desc()).limit(limit))
+    ]
+
+
+def _move(
+    session: Session,
+    alias: Alias,
+    checkpoint_id: int,
+    previous: int | None,
+    reason: str | None,
+    actor: str,
+    moment: datetime,
+) -> None:
+    alias.checkpoint_id, alias.moved_at = checkpoint_id, moment
+    session.add(
+        AliasMove(
+            id=new_id(),
+            project_id=alias.project_id,
+            alias_id=alias.id,
+            checkpoint_id=checkpoint_id,
+            previous_id=previous,
+            reason=reason,
+            moved_by=actor,
+            moved_at=moment,
+        )
+    )
+    session.flush()
+    detail = {"alias": alias.name, "from": previous and to_text(previous), "to": to_text(checkpoint_id)}
+    outbox.announce(session, alias.project_id, "alias.moved", [checkpoint_id], detail)
+    audit.record(
+        session,
+        actor=actor,
+        action="alias.move",
+        project_id=alias.project_id,
+        subject_id=checkpoint_id,
+        detail=detail | {"reason": reason},
+    )
+    session.flush()
+
+
+def _locked(session: Session, project_id: int, name: str) -> Alias | None:
+    query = select(Alias).where(Alias.project_id == project_id, Alias.name == name)
+    return session.scalars(query.with_for_update().execution_options(populate_existing=True)).one_or_none()
+
+
+def _require_committed(session: Session, project_id: int, checkpoint_id: int) -> None:
+    query = select(Checkpoint.state).where(Checkpoint.project_id == project_id, Checkpoint.id == checkpoint_id)
+    state = session.scalars(query).one_or_none()
+    if state is None:
+        raise CheckpointNotFound(f"This project has no checkpoint {to_text(checkpoint_id)}.")
+    if state != CheckpointState.COMMITTED:
+        raise NotCommitted(f"Checkpoint {to_text(checkpoint_id)} is {state}; commit it first.")
+
+
+def _missing(name: str) -> AliasNotFound:
+    return AliasNotFound(f"There is no alias {name[:128]!r} in this project. PUT makes one.")

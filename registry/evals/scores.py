@@ -1,0 +1,231 @@
+"""Record eval scores: every result is kept, and one per (checkpoint, metric) counts now.
+
+The score that counts is the one with the newest `evaluated_at`, then the last to arrive. One that says no time ranks
+before every one that does, so that a late backfill never displaces a dated evaluation.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+from sqlalchemy import select, tuple_
+from sqlalchemy.orm import Session
+
+from registry import strict_json
+from registry.db import now, split_number, to_micros
+from registry.ids import new_id
+from registry.models import Benchmark, CurrentScore, Score, ScoreMetric, ScoreSeries
+from registry.upsert import any_of, chunks, insert_into, insert_missing
+
+
+@dataclass(frozen=True)
+class NewScore:
+    """One number: checkpoint x benchmark. The value may be non-finite: it is kept and shown, and never ranked.
+
+    `metric` and `filter` are '' where there is none. What makes two scores comparable beside the named fields (hashes
+    of template and tasks, judge, scaffold) is in `comparability`.
+    """
+
+    benchmark: str
+    value: float
+    metric: str = ""
+    filter: str = ""
+    stderr: float | None = None
+    n_samples: int | None = None
+    n_shot: int | None = None
+    version: str | None = None
+    harness: str | None = None
+    harness_version: str | None = None
+    evaluated_at: datetime | None = None
+    comparability: Mapping[str, Any] = field(default_factory=dict)
+    replica_id: int | None = None
+
+
+def split_metric(metric: str) -> tuple[str, str]:
+    """A harness's `metric,filter` at its last comma; the filter `none` is none: 'acc,none' is ('acc', '')."""
+    name, comma, filter_name = metric.rpartition(",")
+    if not comma:
+        return metric, ""
+    return name, "" if filter_name == "none" else filter_name
+
+
+def record_scores(session: Session, project_id: int, scored: Sequence[tuple[int, NewScore]]) -> int:
+    """Keep scores of checkpoints (id, score); gives how many of them were new. Sending them again adds nothing."""
+    if not scored:
+        return 0
+    series = _series_ids(session, project_id, [score for _, score in scored])
+    rows: dict[tuple[int, int, int], dict[str, Any]] = {}
+    for checkpoint_id, score in scored:
+        series_id, _ = series[_series_key(score)]
+        value, special = split_number(score.value)
+        identity = _identity(score)
+        rows.setdefault(
+            (checkpoint_id, series_id, identity),
+            {
+                "project_id": project_id,
+                "checkpoint_id": checkpoint_id,
+                "series_id": series_id,
+                "digest": identity,
+                "value": value,
+                "special": special,
+                "stderr": score.stderr,
+                "evaluated_at": score.evaluated_at,
+                "arrival": new_id(),
+                "replica_id": score.replica_id,
+            },
+        )
+    known = _known(session, project_id, list(rows))
+    fresh = [row for key, row in rows.items() if key not in known]
+    insert_missing(session, Score, fresh)
+    metric_of = dict(series.values())
+    _make_current(session, [row | {"score_metric_id": metric_of[row["series_id"]]} for row in fresh])
+    return len(fresh)
+
+
+def _make_current(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
+    newest: dict[tuple[int, int], dict[str, Any]] = {}
+    for row in rows:
+        micros = 0 if row["evaluated_at"] is None else to_micros(row["evaluated_at"])
+        key = row["checkpoint_id"], row["score_metric_id"]
+        before = newest.get(key)
+        if before is None or (micros, row["arrival"]) > (before["evaluated_micros"], before["arrival"]):
+            names = ("project_id", "checkpoint_id", "score_metric_id", "series_id", "value", "special", "stderr")
+            newest[key] = {name: row[name] for name in (*names, "arrival")} | {"evaluated_micros": micros}
+    if not newest:
+        return
+    statement = insert_into(session, CurrentScore)
+    new, old = statement.excluded, CurrentScore
+    columns = ("series_id", "value", "special", "stderr", "evaluated_micros", "arrival")
+    session.execute(
+        statement.on_conflict_do_update(
+            index_elements=["project_id", "checkpoint_id", "score_metric_id"],
+            set_={name: new[name] for name in columns},
+            where=tuple_(new.evaluated_micros, new.arrival) > tuple_(old.evaluated_micros, old.arrival),
+        ),
+        [newest[key] for key in sorted(newest)],
+    )
+
+
+def _identity(score: NewScore) -> int:
+    """63 bits over what makes a result itself: the value, its error, when, and on which copy."""
+    said = [
+        strict_json.canonical(float(score.value)),
+        None if score.stderr is None else strict_json.canonical(float(score.stderr)),
+        None if score.evaluated_at is None else to_micros(score.evaluated_at),
+        score.replica_id,
+    ]
+    digest = blake2b(strict_json.canonical(said).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+SeriesKey = tuple[str, str, str, int | None, str | None, str | None, str | None, int | None, str]
+
+
+def _series_key(score: NewScore) -> SeriesKey:
+    return (
+        score.benchmark,
+        score.metric,
+        score.filter,
+        score.n_shot,
+        score.version,
+        score.harness,
+        score.harness_version,
+        score.n_samples,
+        strict_json.canonical(score.comparability) if score.comparability else "{}",
+    )
+
+
+def _series_digest(key: SeriesKey) -> bytes:
+    return blake2b(strict_json.canonical(list(key)).encode(), digest_size=16).digest()
+
+
+def _series_ids(session: Session, project_id: int, scores: Sequence[NewScore]) -> dict[SeriesKey, tuple[int, int]]:
+    """The (series id, metric id) of every score's series, made where missing."""
+    digests = {key: _series_digest(key) for key in {_series_key(score) for score in scores}}
+    found = _known_series(session, project_id, list(digests.values()))
+    missing = [key for key, digest in digests.items() if digest not in found]
+    if missing:
+        metrics = _metric_ids(session, project_id, [key[:3] for key in missing])
+        insert_missing(
+            session,
+            ScoreSeries,
+            [
+                {
+                    "id": new_id(),
+                    "project_id": project_id,
+                    "score_metric_id": metrics[key[:3]],
+                    "digest": digests[key],
+                    "n_shot": key[3],
+                    "version": key[4],
+                    "harness": key[5],
+                    "harness_version": key[6],
+                    "n_samples": key[7],
+                    "comparability": key[8],
+                }
+                for key in sorted(missing, key=lambda key: digests[key])
+            ],
+        )
+        found |= _known_series(session, project_id, [digests[key] for key in missing])
+    return {key: found[digest] for key, digest in digests.items()}
+
+
+def _known_series(session: Session, project_id: int, digests: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
+    found: dict[bytes, tuple[int, int]] = {}
+    for chunk in chunks(digests):
+        query = select(ScoreSeries.digest, ScoreSeries.id, ScoreSeries.score_metric_id).where(
+            ScoreSeries.project_id == project_id, ScoreSeries.digest.in_(chunk)
+        )
+        found.update((row.digest, (row.id, row.score_metric_id)) for row in session.execute(query))
+    return found
+
+
+def _metric_ids(
+    session: Session, project_id: int, keys: Sequence[tuple[str, str, str]]
+) -> dict[tuple[str, str, str], int]:
+    benchmarks = _benchmark_ids(session, project_id, sorted({key[0] for key in keys}))
+    wanted = {(benchmarks[benchmark], metric, name): (benchmark, metric, name) for benchmark, metric, name in keys}
+    insert_missing(
+        session,
+        ScoreMetric,
+        [
+            {"id": new_id(), "project_id": project_id, "benchmark_id": key[0], "metric": key[1], "filter": key[2]}
+            for key in sorted(wanted)
+        ],
+    )
+    found: dict[tuple[str, str, str], int] = {}
+    for chunk in chunks(wanted):
+        query = select(ScoreMetric).where(
+            ScoreMetric.project_id == project_id,
+            any_of((ScoreMetric.benchmark_id, ScoreMetric.metric, ScoreMetric.filter), chunk),
+        )
+        for row in session.scalars(query):
+            found[wanted[row.benchmark_id, row.metric, row.filter]] = row.id
+    return found
+
+
+def _benchmark_ids(session: Session, project_id: int, names: Sequence[str]) -> dict[str, int]:
+    insert_missing(
+        session,
+        Benchmark,
+        [{"id": new_id(), "project_id": project_id, "name": name, "created_at": now()} for name in names],
+    )
+    found: dict[str, int] = {}
+    for chunk in chunks(names):
+        query = select(Benchmark.name, Benchmark.id).where(
+            Benchmark.project_id == project_id, Benchmark.name.in_(chunk)
+        )
+        found.update(session.execute(query).all())
+    return found
+
+
+def _known(session: Session, project_id: int, keys: Sequence[tuple[int, int, int]]) -> set[tuple[int, int, int]]:
+    """Which (checkpoint, series, digest) are there already. A checkpoint made in this call has none, at little cost."""
+    found: set[tuple[int, int, int]] = set()
+    for chunk in chunks({key[0] for key in keys}):
+        query = select(Score.checkpoint_id, Score.series_id, Score.digest).where(
+            Score.project_id == project_id, Score.checkpoint_id.in_(chunk)
+        )
+        found.update(session.execute(query).all())
+    return found

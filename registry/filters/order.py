@@ -1,0 +1,46 @@
+"""Order keys -> the expressions of an ORDER BY, total and with missing values last."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from registry.filters import syntax
+from registry.filters.columns import Columns
+from registry.filters.fields import FieldType, find_field
+from registry.keyset import Key, KeyType
+from registry.models import Checkpoint
+
+_NEVER_NULL: Final = frozenset(
+    {
+        *("id", "step", "attempt", "kind", "state", "saved_at", "project", "superseded", "milestone"),
+        *("resumability", "run.id", "run.name"),
+        *("pieces.weights", "pieces.optimizer", "pieces.data_position", "pieces.random_state"),
+    }
+)
+_KEY_TYPES: Final = {
+    FieldType.INTEGER: KeyType.INTEGER,
+    FieldType.ID: KeyType.INTEGER,
+    FieldType.NUMBER: KeyType.NUMBER,
+    FieldType.ANY: KeyType.NUMBER,
+    FieldType.TIME: KeyType.TIME,
+    FieldType.BOOLEAN: KeyType.BOOLEAN,
+}
+
+
+def order_keys(order: Sequence[syntax.OrderKey], columns: Columns) -> list[Key]:
+    """The keys as asked, then `saved_at` and id, newest first: the last two make every order total.
+
+    A config value orders by its number, then by its text.
+    """
+    keys = []
+    for place, asked in enumerate(order):
+        reference = find_field(asked.field, "")
+        kind = _KEY_TYPES.get(reference.spec.type, KeyType.TEXT)
+        driven = place == 0 and columns.driving is not None  # the walk meets finite values only
+        never_null = driven or ".".join(reference.spec.path) in _NEVER_NULL
+        value = columns.value(reference)
+        keys.append(Key(value.plain, kind, asked.descending, nullable=not never_null))
+        if value.text is not None:
+            keys.append(Key(value.text, KeyType.TEXT, asked.descending))
+    keys.append(Key(Checkpoint.saved_at, KeyType.TIME, descending=True, nullable=False))
+    keys.append(Key(Checkpoint.id, KeyType.INTEGER, descending=True, nullable=False))
+    return keys

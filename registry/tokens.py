@@ -1,0 +1,245 @@
+"""Tokens, login links and browser sessions. Only hashes are stored; what they stand for has 256 random bits.
+
+A token has one scope (each includes those before it: read, write, admin) and may be bound to projects.
+"""
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+from hmac import compare_digest
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from registry import audit
+from registry.db import now
+from registry.errors import Forbidden, NotFound, RegistryError
+from registry.ids import new_id, to_text
+from registry.models import LoginCode, Token, TokenProject, WebSession
+from registry.types import Scope
+
+PREFIX: Final = "cairn_"
+LOGIN_CODE_LIFETIME: Final = timedelta(hours=1)
+SESSION_LIFETIME: Final = timedelta(days=14)
+_RANK: Final = {Scope.READ: 0, Scope.WRITE: 1, Scope.ADMIN: 2}
+
+
+class Unauthenticated(RegistryError):
+    code = "unauthenticated"
+    title = "A token is needed"
+
+
+class ScopeMissing(Forbidden):
+    code = "scope-missing"
+    title = "This token may not do that"
+
+
+class ProjectForbidden(Forbidden):
+    code = "project-forbidden"
+    title = "This token is bound to other projects"
+
+
+class TokenNotFound(NotFound):
+    code = "token-not-found"
+    title = "No such token"
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who is asking: a token's name and scope, and the projects it is bound to (None: all)."""
+
+    token_id: int
+    name: str
+    scope: Scope
+    project_ids: frozenset[int] | None
+
+    def require(self, scope: Scope) -> None:
+        """Raises ScopeMissing."""
+        if _RANK[self.scope] < _RANK[scope]:
+            raise ScopeMissing(f"Token {self.name!r} has the scope {self.scope.value!r}; this needs {scope.value!r}.")
+
+    def require_project(self, project_id: int) -> None:
+        """Raises ProjectForbidden."""
+        if self.project_ids is not None and project_id not in self.project_ids:
+            raise ProjectForbidden(f"Token {self.name!r} is bound to other projects than this one.")
+
+    def require_every_project(self) -> None:
+        """Raises ProjectForbidden where the token is bound: for what concerns no single project."""
+        if self.project_ids is not None:
+            raise ProjectForbidden(f"Token {self.name!r} is bound to single projects; this concerns all of them.")
+
+
+@dataclass(frozen=True)
+class TokenRow:
+    id: int
+    name: str
+    scope: str
+    bound: bool
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+def issue_token(
+    session: Session,
+    name: str,
+    scope: Scope,
+    *,
+    project_ids: Sequence[int] | None = None,
+    expires_at: datetime | None = None,
+    actor: str,
+) -> str:
+    """A new token, in the only moment that it can be read."""
+    secret = PREFIX + secrets.token_urlsafe(32)
+    token_id = new_id()
+    session.add(
+        Token(
+            id=token_id,
+            name=name,
+            digest=_hash(secret),
+            scope=scope,
+            bound=project_ids is not None,
+            created_at=now(),
+            expires_at=expires_at,
+        )
+    )
+    session.flush()
+    for project_id in project_ids or ():
+        session.add(TokenProject(token_id=token_id, project_id=project_id))
+    audit.record(
+        session, actor=actor, action="token.create", subject_id=token_id, detail={"name": name, "scope": scope.value}
+    )
+    session.flush()
+    return secret
+
+
+def revoke_token(session: Session, token_id: int, *, actor: str) -> None:
+    """End a token and every browser session that it opened. Raises TokenNotFound."""
+    token = session.get(Token, token_id)
+    if token is None:
+        raise TokenNotFound(f"There is no token {to_text(token_id)}.")
+    token.revoked_at = token.revoked_at or now()
+    session.execute(delete(WebSession).where(WebSession.token_id == token_id))
+    audit.record(session, actor=actor, action="token.revoke", subject_id=token_id)
+    session.flush()
+
+
+def list_tokens(session: Session) -> list[TokenRow]:
+    """Every token, without anything secret, the oldest first."""
+    rows = session.scalars(select(Token).order_by(Token.id))
+    return [
+        TokenRow(row.id, row.name, row.scope, row.bound, row.created_at, row.expires_at, row.revoked_at) for row in rows
+    ]
+
+
+def authenticate(session: Session, secret: str | None) -> Caller:
+    """Whose token this is. Raises Unauthenticated; which part was wrong is not told."""
+    token = None
+    if secret:
+        token = session.scalars(select(Token).where(Token.digest == _hash(secret))).one_or_none()
+    if token is None or not _alive(token):
+        raise Unauthenticated(
+            "Send 'Authorization: Bearer <token>' with a valid token. On the machine that runs the service, "
+            "the first one lies in $CAIRN_HOME/admin-token; 'cairn-server token create' makes more."
+        )
+    return _caller(session, token)
+
+
+def ensure_admin_token(session: Session, file: Path) -> None:
+    """At the first start: make the admin token and write it to a file that only its owner can read."""
+    if session.scalars(select(Token.id).limit(1)).first() is not None:
+        return
+    secret = issue_token(session, "admin", Scope.ADMIN, actor="first start")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as handle:
+        handle.write(secret + "\n")
+        handle.flush()
+        os.fsync(handle.fileno())
+    temporary.replace(file)
+
+
+def issue_login_code(session: Session, token_secret: str) -> str:
+    """A code for a login link: good once, for LOGIN_CODE_LIFETIME. Raises Unauthenticated."""
+    caller = authenticate(session, token_secret)
+    code = secrets.token_urlsafe(24)
+    session.add(LoginCode(digest=_hash(code), token_id=caller.token_id, expires_at=now() + LOGIN_CODE_LIFETIME))
+    session.flush()
+    return code
+
+
+def redeem_login_code(session: Session, code: str) -> str:
+    """A session cookie's value for a login code, which is used up by this. Raises Unauthenticated."""
+    moment = now()
+    used = session.execute(
+        update(LoginCode)
+        .where(LoginCode.digest == _hash(code), LoginCode.used_at.is_(None), LoginCode.expires_at > moment)
+        .values(used_at=moment)
+        .returning(LoginCode.token_id)
+    ).scalar_one_or_none()
+    if used is None:
+        raise Unauthenticated("This login link was used before, or is too old. Start again from a fresh link or token.")
+    return _open_session(session, used)
+
+
+def open_web_session(session: Session, token_secret: str) -> str:
+    """A session cookie's value for a pasted token. Raises Unauthenticated."""
+    return _open_session(session, authenticate(session, token_secret.strip()).token_id)
+
+
+def authenticate_cookie(session: Session, cookie: str | None) -> Caller:
+    """Whose browser session this is. Raises Unauthenticated."""
+    if cookie:
+        token = session.scalars(
+            select(Token)
+            .join(WebSession, WebSession.token_id == Token.id)
+            .where(WebSession.digest == _hash(cookie), WebSession.expires_at > now())
+        ).one_or_none()
+        if token is not None and _alive(token):
+            return _caller(session, token)
+    raise Unauthenticated("You are not logged in, or the session has ended. Open a fresh login link or paste a token.")
+
+
+def close_web_session(session: Session, cookie: str) -> None:
+    session.execute(delete(WebSession).where(WebSession.digest == _hash(cookie)))
+
+
+def csrf_token(cookie: str) -> str:
+    """What every form of this browser session carries. It cannot be made without the cookie."""
+    return sha256(b"csrf:" + cookie.encode()).hexdigest()
+
+
+def is_csrf_token(cookie: str, given: str) -> bool:
+    return compare_digest(csrf_token(cookie).encode(), given.encode())
+
+
+def _open_session(session: Session, token_id: int) -> str:
+    cookie = secrets.token_urlsafe(32)
+    moment = now()
+    session.add(
+        WebSession(digest=_hash(cookie), token_id=token_id, created_at=moment, expires_at=moment + SESSION_LIFETIME)
+    )
+    session.flush()
+    return cookie
+
+
+def _alive(token: Token) -> bool:
+    return token.revoked_at is None and (token.expires_at is None or token.expires_at > now())
+
+
+def _caller(session: Session, token: Token) -> Caller:
+    projects = None
+    if token.bound:
+        query = select(TokenProject.project_id).where(TokenProject.token_id == token.id)
+        projects = frozenset(session.scalars(query))
+    return Caller(token.id, token.name, Scope(token.scope), projects)
+
+
+def _hash(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()

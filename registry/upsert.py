@@ -1,0 +1,50 @@
+"""Inserting what may be there already, on both databases. Natural keys make every write safe to repeat."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, Insert, tuple_
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from registry.db import Base
+
+T = TypeVar("T")
+CHUNK = 500  # keys a statement: SQLite takes 32,766 variables, PostgreSQL 65,535
+
+
+def insert_into(session: Session, table: type[Base]) -> Any:
+    """An INSERT of the session's own dialect, which knows ON CONFLICT."""
+    if session.get_bind().dialect.name == "sqlite":
+        return sqlite.insert(table)
+    return postgresql.insert(table)
+
+
+def insert_missing(session: Session, table: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert the rows whose keys are not there yet; one that another writer inserts at this moment counts as there."""
+    if rows:
+        statement: Insert = insert_into(session, table).on_conflict_do_nothing()
+        session.execute(statement, list(rows))
+
+
+def insert_all(session: Session, table: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows that cannot be there yet."""
+    if rows:
+        session.execute(Base.metadata.tables[table.__tablename__].insert(), list(rows))
+
+
+def chunks(items: Iterable[T], size: int = CHUNK) -> Iterable[list[T]]:
+    """Lists of at most `size` items, in order."""
+    chunk: list[T] = []
+    for item in items:
+        chunk.append(item)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def any_of(columns: Sequence[InstrumentedAttribute[Any]], keys: Sequence[tuple[Any, ...]]) -> ColumnElement[bool]:
+    """The rows whose columns equal one of the keys."""
+    return tuple_(*columns).in_(keys)

@@ -38,7 +38,7 @@ def current_revision(database: "Database") -> str | None:
     """The revision a database is at; None where it has no schema yet. Reads one row, without Alembic."""
     from sqlalchemy import inspect, text
 
-    with database.reader.connect() as connection:
-        if not inspect(connection).has_table("alembic_version"):
+    with database.read() as session:
+        if not inspect(session.connection()).has_table("alembic_version"):
             return None
-        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+        return session.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()

@@ -1,7 +1,10 @@
 """Who changed what. Recording a checkpoint is not audited (the checkpoint itself is the record); decisions are."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from registry import strict_json
@@ -31,3 +34,17 @@ def record(
             detail=None if detail is None else strict_json.canonical(detail),
         )
     )
+
+
+@dataclass(frozen=True)
+class Entry:
+    at: datetime
+    actor: str
+    action: str
+    detail: str | None
+
+
+def list_entries(session: Session, *, limit: int = 50) -> list[Entry]:
+    """The newest entries first."""
+    rows = session.scalars(select(AuditEntry).order_by(AuditEntry.id.desc()).limit(limit))
+    return [Entry(row.at, row.actor, row.action, row.detail) for row in rows]

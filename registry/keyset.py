@@ -1,7 +1,7 @@
 """Paging by the last row's values instead of an offset: a page stays right while rows arrive and go.
 
-Missing and non-finite values are NULL here and come last in both directions. The last two keys of every list,
-a time and an id, are never NULL and run the same way, so the order is total.
+Missing and non-finite values are NULL here and come last in both directions. The last key of every list is one
+that no two rows share, so the order is total.
 """
 
 import math
@@ -64,15 +64,27 @@ class Key:
 
 def after(keys: Sequence[Key], values: Sequence[Any]) -> Any:
     """The condition of every row that comes after the row with these values."""
-    *heads, last_but_one, last = keys
-    pair = tuple_(last_but_one.expression, last.expression)
-    bounds = tuple_(last_but_one.bound(values[-2]), last.bound(values[-1]))
-    condition: Any = pair < bounds if last.descending else pair > bounds
-    for key, value in reversed(list(zip(heads, values, strict=False))):
+    pairs = list(zip(keys, values, strict=True))
+    tail = 2 if _run_together(keys[-2:]) else 1
+    condition = _together(pairs[-tail:])
+    for key, value in reversed(pairs[:-tail]):
         condition = or_(_beyond(key, value), and_(_same(key, value), condition))
-    if heads and not heads[0].nullable:
-        return and_(_from(heads[0], values[0]), condition)  # lets an index start at the place
+    if len(keys) > tail and not keys[0].nullable:
+        return and_(_from(keys[0], values[0]), condition)  # lets an index start at the place
     return condition
+
+
+def _run_together(keys: Sequence[Key]) -> bool:
+    return len(keys) == 2 and len({key.descending for key in keys}) == 1 and not any(key.nullable for key in keys)
+
+
+def _together(pairs: Sequence[tuple[Key, Any]]) -> Any:
+    """Keys that run the same way are compared as one row, which an index can seek however many rows tie."""
+    if len(pairs) == 1:
+        return _beyond(*pairs[0])
+    row = tuple_(*(key.expression for key, _ in pairs))
+    bound = tuple_(*(key.bound(value) for key, value in pairs))
+    return row < bound if pairs[0][0].descending else row > bound
 
 
 def _beyond(key: Key, value: Any) -> Any:

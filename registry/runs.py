@@ -12,8 +12,10 @@ from registry import snapshots
 from registry.db import now
 from registry.errors import NotFound
 from registry.ids import new_id, to_text
+from registry.keyset import InvalidCursor
 from registry.models import Project, Run, RunTag, TrackerLink
 from registry.projects import ProjectNotFound, find_project
+from registry.types import INT64_MAX
 from registry.upsert import any_of, chunks, insert_missing
 
 
@@ -166,6 +168,14 @@ def run_ids_by_name(session: Session, keys: Sequence[tuple[str, str]]) -> dict[t
     return found
 
 
+def after_id(values: Sequence[Any]) -> int:
+    """The id that a page of runs goes on after, from a cursor's values. Raises InvalidCursor."""
+    match values:
+        case [int(number)] if 0 <= number <= INT64_MAX:
+            return number
+    raise InvalidCursor("The cursor does not belong to a list of runs. Start again without one.")
+
+
 def list_runs(
     session: Session,
     *,
@@ -182,7 +192,7 @@ def list_runs(
         query = query.where(Run.name == name)
     if after is not None:
         query = query.where(Run.id < after)
-    return _read(session, [row for row in session.execute(query)])
+    return _read(session, list(session.execute(query)))
 
 
 def _read(session: Session, found: Sequence[tuple[Run, str]]) -> list[RunRow]:

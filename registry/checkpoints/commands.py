@@ -298,7 +298,8 @@ def _register(
     results: dict[int, Registered] = {}
     for items_of_round in _rounds(items):
         existing = _existing(session, project_id, items_of_round)
-        fresh = [item for item in items_of_round if item.key not in existing]
+        # In the order of their keys, so that two batches that overlap never wait for each other in a circle.
+        fresh = sorted((item for item in items_of_round if item.key not in existing), key=lambda item: item.key)
         if fresh:
             made = _insert(session, project_id, fresh, roots)
             results.update(made)

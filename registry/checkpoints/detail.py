@@ -37,6 +37,7 @@ from registry.models import (
 )
 from registry.snapshots import CodeSpec, DataSpec, LayoutSpec, SourceSpec
 from registry.types import PieceName, Presence, Resumability
+from registry.upsert import chunks
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,21 @@ def project_of(session: Session, checkpoint_id: int) -> int:
     return found
 
 
+def read_identities(session: Session, checkpoint_ids: Sequence[int]) -> dict[int, CheckpointIdentity]:
+    """The identity of each checkpoint that exists, by id."""
+    found: dict[int, CheckpointIdentity] = {}
+    for chunk in chunks(checkpoint_ids):
+        query = (
+            select(Checkpoint, Project.name, Run.name)
+            .join(Project, Project.id == Checkpoint.project_id)
+            .join(Run, Run.id == Checkpoint.run_id)
+            .where(Checkpoint.id.in_(chunk))
+        )
+        for row, project, run in session.execute(query):
+            found[row.id] = _identity(row, project, run)
+    return found
+
+
 def get_checkpoint(session: Session, checkpoint_id: int) -> CheckpointDetail:
     """Raises CheckpointNotFound."""
     query = (
@@ -123,9 +139,7 @@ def get_checkpoint(session: Session, checkpoint_id: int) -> CheckpointDetail:
     row, project, run, live_through = found
     pieces = _pieces(session, row)
     return CheckpointDetail(
-        checkpoint=CheckpointIdentity(
-            row.id, project, RunName(row.run_id, run), row.attempt_number, row.step, row.kind, row.saved_at
-        ),
+        checkpoint=_identity(row, project, run),
         project_id=row.project_id,
         run_id=row.run_id,
         attempt_id=row.attempt_id,
@@ -157,6 +171,12 @@ def get_checkpoint(session: Session, checkpoint_id: int) -> CheckpointDetail:
         aliases=[alias.name for alias in list_aliases(session, [row.project_id], checkpoint_ids=[row.id])],
         created_at=row.created_at,
         committed_at=row.committed_at,
+    )
+
+
+def _identity(row: Checkpoint, project: str, run: str) -> CheckpointIdentity:
+    return CheckpointIdentity(
+        row.id, project, RunName(row.run_id, run), row.attempt_number, row.step, row.kind, row.saved_at
     )
 
 

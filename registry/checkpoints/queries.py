@@ -1,16 +1,18 @@
 """Listings of checkpoints: filtered, ordered, a page at a time, never counted.
 
-The ids of a page are found first, by a statement that may stop early; then everything shown about them in two
+The ids of a page are found first, by a statement that may stop early; then everything shown about them in one
 more, however long the page is. Where the first order key is a score, the walk follows the index of
 that score's finite values and checks the other conditions by primary key.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sqlalchemy import Select, and_, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import Select, select, union_all
+from sqlalchemy.orm import Session
+from sqlalchemy.sql.elements import UnaryExpression
+from sqlalchemy.sql.operators import custom_op
 
 from registry import keyset
 from registry.checkpoints.rows import CheckpointRow, read_rows
@@ -20,10 +22,11 @@ from registry.filters.compile import compile_filter
 from registry.filters.order import order_keys
 from registry.filters.query import CapabilityResolver, Prepared, prepare
 from registry.filters.scores import ScoreChoice
-from registry.models import Checkpoint, CurrentScore
+from registry.filters.tables import checkpoint, current_score
 from registry.types import CheckpointState
 
 MAX_LIMIT: Final = 1_000
+MAX_WALKS: Final = 16  # projects whose indexes one statement walks
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,50 +75,69 @@ def _page_ids(session: Session, prepared: Prepared, limit: int, plain: Sequence[
     """(id, key values...) of the page and of one row more, which tells whether another page follows."""
     driving = driving_score(prepared)
     if driving is not None and (plain is None or plain[:1] != [None]):
-        statement = page_select(prepared, limit + 1, plain, driving)
-        found = [tuple(row) for row in session.execute(statement)]
+        found = [tuple(row) for row in session.execute(driven_select(prepared, limit + 1, plain, driving))]
         if len(found) > limit or _constrained(prepared, driving):
             return found
     return [tuple(row) for row in session.execute(page_select(prepared, limit + 1, plain))]
 
 
+def driving_score(prepared: Prepared) -> ScoreChoice | None:
+    """The score whose index gives the order, which is the first key's."""
+    if not prepared.order or prepared.order[0].field.segments[0] != "scores":
+        return None
+    choice = prepared.scores[prepared.order[0].field.segments[1:]]
+    return choice if choice is not None and len(choice.series) <= MAX_WALKS else None
+
+
+def driven_select(prepared: Prepared, count: int, plain: Sequence[Any] | None, choice: ScoreChoice) -> Select[Any]:
+    """The first of the checkpoints that have a finite value of the score: all others come after these.
+
+    The index leads with the project, so each project is walked by itself and the heads are merged.
+    """
+    walks = [page_select(prepared, count, plain, (choice, series)) for series in choice.series]
+    if len(walks) == 1:
+        return walks[0]
+    heads = union_all(*(select(walk.subquery()) for walk in walks)).subquery("heads")
+    keys = order_keys(prepared.order, replace(prepared.columns(), driving=(choice, current_score)))
+    merged = (replace(key, expression=heads.c[f"key_{place}"]) for place, key in enumerate(keys))
+    return select(heads).order_by(*(key.clause for key in merged)).limit(count)
+
+
 def page_select(
-    prepared: Prepared, count: int, plain: Sequence[Any] | None = None, driving: ScoreChoice | None = None
+    prepared: Prepared,
+    count: int,
+    plain: Sequence[Any] | None = None,
+    driving: tuple[ScoreChoice, tuple[int, int]] | None = None,
 ) -> Select[Any]:
     """The statement that finds a page, apart from its execution so that a test can read its plan.
 
-    With `driving`, only checkpoints that have a finite value of that score are found: they all come first.
+    `driving` is a score and the (project, metric) whose finite values are walked.
     """
-    score = aliased(CurrentScore, name="driving") if driving is not None else None
-    columns = prepared.columns(driving=(driving, score) if driving is not None else None)
+    score = current_score.alias("driving")
+    columns = prepared.columns()
+    if driving is not None:
+        columns = replace(columns, driving=(driving[0], score), project_id=driving[1][0])
     keys = order_keys(prepared.order, columns)
     where = _conditions(prepared, columns)
+    if driving is None and prepared.project_ids is not None:
+        where.append(_in_projects(prepared.project_ids, prepared.sqlite))
     if plain is not None:
         where.append(keyset.after(keys, keyset.from_plain(keys, plain)))
-    query: Any = select(Checkpoint.id, *(key.expression.label(f"key_{place}") for place, key in enumerate(keys)))
-    if score is not None and driving is not None:
-        ((project_id, metric_id),) = driving.series
-        where += [score.project_id == project_id, score.score_metric_id == metric_id, score.value.is_not(None)]
-        own = and_(Checkpoint.project_id == score.project_id, Checkpoint.id == score.checkpoint_id)
-        query = query.select_from(score).join(Checkpoint, own)
+    query: Any = select(checkpoint.c.id, *(key.expression.label(f"key_{place}") for place, key in enumerate(keys)))
+    if driving is None:
+        query = query.select_from(checkpoint)
     else:
-        query = query.select_from(Checkpoint)
+        project_id, metric_id = driving[1]
+        where += [score.c.project_id == project_id, score.c.score_metric_id == metric_id, score.c.value.is_not(None)]
+        # By id alone: told of the project too, PostgreSQL may scan all of it for each score before it has statistics.
+        query = query.select_from(score).join(checkpoint, checkpoint.c.id == score.c.checkpoint_id)
     found: Select[Any] = columns.join_to(query).where(*where).order_by(*(key.clause for key in keys))
     return found.limit(count)
 
 
-def driving_score(prepared: Prepared) -> ScoreChoice | None:
-    """The score whose index gives the order: the first key's, where it occurs in one project only."""
-    if not prepared.order or prepared.order[0].field.segments[0] != "scores":
-        return None
-    choice = prepared.scores[prepared.order[0].field.segments[1:]]
-    return choice if choice is not None and len(choice.series) == 1 else None
-
-
 def _constrained(prepared: Prepared, driving: ScoreChoice) -> bool:
     """Whether the filter is true only where that score has a finite value."""
-    node = prepared.node
-    for term in node.terms if isinstance(node, syntax.And) else (node,):
+    for term in syntax.conjuncts(prepared.node):
         if isinstance(term, syntax.Comparison | syntax.Membership | syntax.Between):
             segments = term.field.segments
             if segments[0] == "scores" and prepared.scores[segments[1:]] == driving:
@@ -123,15 +145,19 @@ def _constrained(prepared: Prepared, driving: ScoreChoice) -> bool:
     return False
 
 
+def _in_projects(project_ids: Collection[int], sqlite: bool) -> Any:
+    """SQLite would read all rows of several projects and sort them; the plus keeps it on the order's index."""
+    column: Any = checkpoint.c.project_id
+    if len(project_ids) == 1:
+        return column == next(iter(project_ids))
+    return (UnaryExpression(column, operator=custom_op("+")) if sqlite else column).in_(sorted(project_ids))
+
+
 def _conditions(prepared: Prepared, columns: Columns) -> list[Any]:
     where: list[Any] = []
-    if prepared.project_ids is not None:
-        projects = sorted(prepared.project_ids)
-        column = Checkpoint.project_id
-        where.append(column == projects[0] if len(projects) == 1 else column.in_(projects))
     if prepared.node is not None:
         where.append(compile_filter(prepared.node, columns))
     terms = syntax.terms_of(prepared.node) if prepared.node is not None else []
     if not any(term.field.segments == ("state",) for term in terms):
-        where.append(Checkpoint.state != CheckpointState.DELETED.value)
+        where.append(checkpoint.c.state != CheckpointState.DELETED.value)
     return where

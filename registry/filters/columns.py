@@ -6,65 +6,51 @@ looks up only what it walks over. A missing value is NULL, and so is a non-finit
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Double,
-    and_,
-    case,
-    cast,
-    func,
-    literal,
-    null,
-    or_,
-    select,
-)
-from sqlalchemy.orm import InstrumentedAttribute
+from sqlalchemy import JSON, BigInteger, Double, String, and_, case, cast, func, literal, null, or_, select
 
+from registry.filters import tables
 from registry.filters.fields import Reference
 from registry.filters.scores import ScoreChoice
-from registry.models import (
-    Attempt,
-    Checkpoint,
-    CheckpointMetric,
-    CheckpointTag,
-    CodeVersion,
-    ConfigEntry,
-    CurrentScore,
-    DataVersion,
-    Layout,
-    Piece,
-    Project,
-    Replica,
-    Run,
-    RunTag,
-)
+from registry.filters.tables import checkpoint
 from registry.types import PieceName, Presence, Resumability
 
 Expression = Any  # a column expression of SQLAlchemy, whose own types say less than the catalogue does
+
+# Joined by (project, id): the group of fields, its table, and the column of `checkpoint` that names the row.
+# Run and attempt always exist; for the others a missing row is a missing value.
+_JOINED: dict[str, tuple[Any, str]] = {
+    "run": (tables.run, "run_id"),
+    "attempt": (tables.attempt, "attempt_id"),
+    "code": (tables.code_version, "code_version_id"),
+    "layout": (tables.layout, "layout_id"),
+    "data_version": (tables.data_version, "data_version_id"),
+}
+_ALWAYS_THERE = ("run", "attempt")
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
     """`plain` compares and orders; `special` is the marker of a non-finite number; `text` a config value's text."""
 
-    plain: Any
-    special: Any = None
-    text: Any = None
+    plain: Expression
+    special: Expression | None = None
+    text: Expression | None = None
 
 
 @dataclass
 class Columns:
-    """Makes expressions, and remembers which tables they need joined to `checkpoint`."""
+    """Makes expressions for one statement, and remembers which tables they need joined to `checkpoint`."""
 
     scores: Mapping[tuple[str, ...], ScoreChoice | None] = field(default_factory=dict)
     percentiles: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     sqlite: bool = True
-    driving: tuple[ScoreChoice, Any] | None = None  # a score whose index the query walks, and its table
+    driving: tuple[ScoreChoice, Any] | None = None  # a score whose index the statement walks, and its table
+    project_id: int | None = None  # the only project of the statement, where there is only one
     joined: dict[str, tuple[Any, Expression, bool]] = field(default_factory=dict)
 
     def value(self, reference: Reference) -> Value:
@@ -73,17 +59,23 @@ class Columns:
             case "scores":
                 return self._score(reference.names)
             case "metrics":
-                return self._metric(reference.names[0])
+                return _number(tables.checkpoint_metric, name=reference.names[0])
             case "tags":
-                return Value(_tag(reference.names[0]))
+                return Value(_lookup(tables.checkpoint_tag, "value", name=reference.names[0]))
             case "config":
-                return self._config(".".join(reference.names))
+                return _config(".".join(reference.names))
             case "capabilities":
                 return self._capability(reference.names[0])
             case "pieces":
                 return Value(presence(PieceName(rest[0])))
+            case "run" if rest == ["id"]:
+                return Value(checkpoint.c.run_id)
+            case "run" if rest == ["tags"]:
+                return Value(_run_tag(reference.names[0]))
+            case "layout" if rest == ["format"]:
+                return Value(checkpoint.c.format)
             case _ if rest:
-                return self._member(group, rest[0], reference.names)
+                return Value(self._table(group).c[rest[0]])
             case _:
                 return self._own(group)
 
@@ -95,106 +87,96 @@ class Columns:
 
     def _own(self, name: str) -> Value:
         match name:
-            case "loss":
-                return Value(Checkpoint.loss, Checkpoint.loss_special)
-            case "lr":
-                return Value(Checkpoint.lr, Checkpoint.lr_special)
+            case "loss" | "lr":
+                return Value(checkpoint.c[name], checkpoint.c[f"{name}_special"])
             case "attempt":
-                return Value(Checkpoint.attempt_number)
-            case "project":
-                self._join("project", Project, Project.id == Checkpoint.project_id)
-                return Value(Project.name)
+                return Value(checkpoint.c.attempt_number)
             case "data_version":
-                self._join_by_key("data", DataVersion, Checkpoint.data_version_id)
-                return Value(DataVersion.name)
+                return Value(self._table("data_version").c.name)
+            case "project":
+                self.joined["project"] = (tables.project, tables.project.c.id == checkpoint.c.project_id, False)
+                return Value(tables.project.c.name)
             case "superseded":
-                self._join_by_key("attempt", Attempt, Checkpoint.attempt_id, outer=False)
-                return Value(superseded())
+                live_through = self._table("attempt").c.live_through_step
+                return Value(and_(live_through.is_not(None), checkpoint.c.step > live_through))
             case "resumability":
                 return Value(resumability())
             case "bytes":
-                largest = select(func.max(Replica.bytes)).where(*_present_replica())
-                return Value(largest.correlate(Checkpoint).scalar_subquery())
+                return Value(_largest_replica())
             case _:
-                column: InstrumentedAttribute[Any] = getattr(Checkpoint, name)
-                return Value(column.expression)
+                return Value(checkpoint.c[name])
 
-    def _member(self, group: str, name: str, names: tuple[str, ...]) -> Value:
-        match group:
-            case "run" if name == "tags":
-                return Value(_run_tag(names[0]))
-            case "run" if name == "id":
-                return Value(Checkpoint.run_id.expression)
-            case "run":
-                self._join_by_key("run", Run, Checkpoint.run_id, outer=False)
-                return Value(getattr(Run, name).expression)
-            case "code":
-                self._join_by_key("code", CodeVersion, Checkpoint.code_version_id)
-                return Value(getattr(CodeVersion, name).expression)
-            case _:
-                self._join_by_key("layout", Layout, Checkpoint.layout_id)
-                return Value(Checkpoint.format.expression if name == "format" else getattr(Layout, name).expression)
-
-    def _join_by_key(self, name: str, table: Any, key: Any, *, outer: bool = True) -> None:
-        self._join(name, table, and_(table.project_id == Checkpoint.project_id, table.id == key), outer)
-
-    def _join(self, name: str, table: Any, condition: Expression, outer: bool = False) -> None:
-        self.joined[name] = (table, condition, outer)
+    def _table(self, group: str) -> Any:
+        table, key = _JOINED[group]
+        if group not in self.joined:
+            condition = and_(table.c.project_id == checkpoint.c.project_id, table.c.id == checkpoint.c[key])
+            self.joined[group] = (table, condition, group not in _ALWAYS_THERE)
+        return table
 
     def _score(self, names: tuple[str, ...]) -> Value:
-        choice = self.scores.get(names)
-        if choice is None:
+        choice = self.scores[names]
+        metric_ids = choice.metric_ids(self.project_id) if choice is not None else ()
+        if choice is None or not metric_ids:
             return Value(cast(null(), Double()), null())
         if self.driving is not None and self.driving[0] == choice:
-            table = self.driving[1]
-            return Value(table.value, table.special)
-        here = and_(
-            CurrentScore.project_id == Checkpoint.project_id,
-            CurrentScore.checkpoint_id == Checkpoint.id,
-            _one_of(CurrentScore.score_metric_id.expression, choice.metric_ids),
-        )
-        return _number(CurrentScore.value, CurrentScore.special, here)
-
-    def _metric(self, name: str) -> Value:
-        here = and_(
-            CheckpointMetric.project_id == Checkpoint.project_id,
-            CheckpointMetric.checkpoint_id == Checkpoint.id,
-            CheckpointMetric.name == name,
-        )
-        return _number(CheckpointMetric.value, CheckpointMetric.special, here)
-
-    def _config(self, path: str) -> Value:
-        here = and_(
-            ConfigEntry.project_id == Checkpoint.project_id,
-            ConfigEntry.config_id == Checkpoint.config_id,
-            ConfigEntry.path == path,
-        )
-        return Value(_lookup(ConfigEntry.number, here), text=_lookup(ConfigEntry.text, here))
+            return Value(self.driving[1].c.value, self.driving[1].c.special)
+        return _number(tables.current_score, score_metric_id=metric_ids)
 
     def _capability(self, name: str) -> Value:
-        table = percentile_table(name, self.percentiles[name], self.sqlite)
         key = f"capability {name}"
         if key not in self.joined:
-            self._join(key, table, table.c.checkpoint_id == Checkpoint.id, outer=True)
-        joined, _, _ = self.joined[key]
-        return Value(joined.c.percentile)
+            table = _percentile_table(self.percentiles[name], self.sqlite)
+            self.joined[key] = (table, table.c.checkpoint_id == checkpoint.c.id, True)
+        return Value(self.joined[key][0].c.percentile)
 
 
-def superseded() -> Expression:
-    """Needs `attempt` joined. Beyond the last step on which the newest attempt's path still stands."""
-    limit = Attempt.live_through_step
-    return and_(limit.is_not(None), Checkpoint.step > limit)
+def _here(table: Any, **named: Any) -> Expression:
+    """The rows of a table that belong to the checkpoint and have these values (a tuple: one of them)."""
+    conditions = [table.c.project_id == checkpoint.c.project_id, table.c.checkpoint_id == checkpoint.c.id]
+    for column, value in named.items():
+        many = isinstance(value, tuple) and len(value) > 1
+        one = value[0] if isinstance(value, tuple) else value
+        conditions.append(table.c[column].in_(value) if many else table.c[column] == one)
+    return and_(*conditions)
 
 
-def presence(piece: PieceName) -> Expression:
+def _scalar(query: Any) -> Expression:
+    return query.correlate(checkpoint).scalar_subquery()
+
+
+def _lookup(table: Any, column: str, **named: Any) -> Expression:
+    return _scalar(select(table.c[column]).where(_here(table, **named)))
+
+
+def _number(table: Any, **named: Any) -> Value:
+    return Value(_lookup(table, "value", **named), _lookup(table, "special", **named))
+
+
+def _config(path: str) -> Value:
+    entry = tables.config_entry
     here = and_(
-        Piece.project_id == Checkpoint.project_id, Piece.checkpoint_id == Checkpoint.id, Piece.name == piece.value
+        entry.c.project_id == checkpoint.c.project_id,
+        entry.c.config_id == checkpoint.c.config_id,
+        entry.c.path == path,
     )
-    return func.coalesce(_lookup(Piece.presence, here), literal(Presence.UNKNOWN.value))
+    return Value(_scalar(select(entry.c.number).where(here)), text=_scalar(select(entry.c.text).where(here)))
 
 
+def _run_tag(name: str) -> Expression:
+    tag = tables.run_tag
+    here = and_(tag.c.project_id == checkpoint.c.project_id, tag.c.run_id == checkpoint.c.run_id, tag.c.name == name)
+    return _scalar(select(tag.c.value).where(here))
+
+
+@cache
+def presence(piece: PieceName) -> Expression:
+    """Unknown where nobody said anything about the piece."""
+    return func.coalesce(_lookup(tables.piece, "presence", name=piece.value), literal(Presence.UNKNOWN.value))
+
+
+@cache
 def resumability() -> Expression:
-    """The same rules as for one checkpoint, over the four pieces."""
+    """`registry.checkpoints.completeness.resumability_of` in SQL, over the four pieces."""
     weights, optimizer, position, random = (presence(piece) for piece in PieceName)
     present, absent, unknown = Presence.PRESENT.value, Presence.ABSENT.value, Presence.UNKNOWN.value
     return case(
@@ -208,62 +190,27 @@ def resumability() -> Expression:
     )
 
 
-def percentile_table(name: str, percentiles: Mapping[int, float], sqlite: bool) -> Any:
+def some_replica(condition: Expression, *, removed_too: bool) -> Expression:
+    """True where some replica meets the condition. A removed one is a copy no longer."""
+    here = _here(tables.replica) if removed_too else _present_replica()
+    return select(literal(1)).where(here, condition).correlate(checkpoint).exists()
+
+
+def _present_replica() -> Expression:
+    return _here(tables.replica, state=("present", "partial"))
+
+
+@cache
+def _largest_replica() -> Expression:
+    return _scalar(select(func.max(tables.replica.c.bytes)).where(_present_replica()))
+
+
+def _percentile_table(percentiles: Mapping[int, float], sqlite: bool) -> Any:
     """The percentiles as one bound parameter, however many: a materialised table that either planner can hash."""
     body = json.dumps({str(number): percentile for number, percentile in percentiles.items()})
-    spread = func.json_each(body) if sqlite else func.json_each_text(cast(body, JSON))
-    rows = spread.table_valued("key", "value", name=f"spread_{name}")
+    spread = func.json_each(body) if sqlite else func.json_each_text(cast(literal(body, String()), JSON))
+    rows = spread.table_valued("key", "value")
     query: Any = select(
         cast(rows.c.key, BigInteger).label("checkpoint_id"), cast(rows.c.value, Double()).label("percentile")
     )
-    return query.cte(f"percentile_{name}").prefix_with("MATERIALIZED")
-
-
-def some_replica(condition: Expression, *, removed_too: bool) -> Expression:
-    """True where some replica meets the condition. A removed one is a copy no longer."""
-    where = _of_checkpoint() if removed_too else _present_replica()
-    return select(literal(1)).where(*where, condition).correlate(Checkpoint).exists()
-
-
-def _of_checkpoint() -> tuple[Expression, ...]:
-    return (Replica.project_id == Checkpoint.project_id, Replica.checkpoint_id == Checkpoint.id)
-
-
-def _present_replica() -> tuple[Expression, ...]:
-    return (*_of_checkpoint(), Replica.state.in_(("present", "partial")))
-
-
-def _tag(name: str) -> Expression:
-    return _lookup(
-        CheckpointTag.value,
-        and_(
-            CheckpointTag.project_id == Checkpoint.project_id,
-            CheckpointTag.checkpoint_id == Checkpoint.id,
-            CheckpointTag.name == name,
-        ),
-    )
-
-
-def _run_tag(name: str) -> Expression:
-    return _lookup(
-        RunTag.value,
-        and_(
-            RunTag.project_id == Checkpoint.project_id,
-            RunTag.run_id == Checkpoint.run_id,
-            RunTag.name == name,
-        ),
-    )
-
-
-def _number(value: Any, special: Any, here: Expression) -> Value:
-    return Value(_lookup(value, here), _lookup(special, here))
-
-
-def _lookup(column: Any, here: Expression) -> Expression:
-    found: Expression = select(column).where(here).correlate(Checkpoint).scalar_subquery()
-    return found
-
-
-def _one_of(column: Expression, numbers: Collection[int]) -> Expression:
-    (first, *others) = numbers
-    return column.in_(numbers) if others else column == first
+    return query.cte().prefix_with("MATERIALIZED")

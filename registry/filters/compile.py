@@ -11,12 +11,11 @@ from sqlalchemy import BigInteger, Double, String, and_, bindparam, false, func,
 
 from registry import ids
 from registry.db import UtcTime
-from registry.filters import syntax
+from registry.filters import syntax, tables
 from registry.filters.columns import Columns, Expression, Value, some_replica
 from registry.filters.fields import FieldType, find_field
 from registry.filters.fields import Reference as Ref
 from registry.filters.times import read_time
-from registry.models import Replica
 
 ESCAPE = "\\"
 _COMPARE: dict[syntax.Operator, Any] = {
@@ -144,7 +143,7 @@ def _nan(value: Value) -> Expression:
 
 def _some(term: syntax.Term, ref: Ref) -> Expression:
     """A field of which a checkpoint has many: `=` asks for some, `!=` and every `not` for none."""
-    column = getattr(Replica, ref.spec.path[1]).expression
+    column = tables.replica.c[ref.spec.path[1]]
     removed_too = ref.spec.path[1] == "state"
     match term:
         case syntax.Comparison(operator=operator, value=given):

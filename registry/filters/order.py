@@ -6,8 +6,8 @@ from typing import Final
 from registry.filters import syntax
 from registry.filters.columns import Columns
 from registry.filters.fields import FieldType, find_field
+from registry.filters.tables import checkpoint
 from registry.keyset import Key, KeyType
-from registry.models import Checkpoint
 
 _NEVER_NULL: Final = frozenset(
     {
@@ -27,7 +27,7 @@ _KEY_TYPES: Final = {
 
 
 def order_keys(order: Sequence[syntax.OrderKey], columns: Columns) -> list[Key]:
-    """The keys as asked, then `saved_at` and id, newest first: the last two make every order total.
+    """The keys as asked, then `saved_at` and id, newest first, where not asked: with the id every order is total.
 
     A config value orders by its number, then by its text.
     """
@@ -41,6 +41,9 @@ def order_keys(order: Sequence[syntax.OrderKey], columns: Columns) -> list[Key]:
         keys.append(Key(value.plain, kind, asked.descending, nullable=not never_null))
         if value.text is not None:
             keys.append(Key(value.text, KeyType.TEXT, asked.descending))
-    keys.append(Key(Checkpoint.saved_at, KeyType.TIME, descending=True, nullable=False))
-    keys.append(Key(Checkpoint.id, KeyType.INTEGER, descending=True, nullable=False))
+    asked_names = {asked.field.segments for asked in order}
+    if ("saved_at",) not in asked_names:
+        keys.append(Key(checkpoint.c.saved_at, KeyType.TIME, descending=True, nullable=False))
+    if ("id",) not in asked_names:
+        keys.append(Key(checkpoint.c.id, KeyType.INTEGER, descending=True, nullable=False))
     return keys

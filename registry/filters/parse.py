@@ -12,7 +12,7 @@ from registry.filters.errors import InvalidFilter
 from registry.types import INT64_MAX
 
 MAX_LENGTH = 10_000  # characters
-MAX_DEPTH = 50  # and, or and not inside each other; everything after parsing may recurse this deep
+MAX_DEPTH = 20  # and, or and not inside each other: SQLite's own parser gives up soon after (100 stack entries)
 MAX_TERMS = 200
 MAX_VALUES = 1_000  # of one list after `in`
 MAX_ORDER_KEYS = 8

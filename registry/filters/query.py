@@ -8,14 +8,14 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from registry.filters import syntax
+from registry import ids
+from registry.filters import syntax, tables
 from registry.filters.check import parse_fields, parse_filter, parse_order_by
 from registry.filters.columns import Columns
 from registry.filters.errors import InvalidFilter
 from registry.filters.fields import find_field
 from registry.filters.print import field_to_text
 from registry.filters.scores import ScoreChoice, choose_scores
-from registry.models import Project
 
 # Percentile (a fraction) of each checkpoint in a capability; None where no population is large enough.
 CapabilityResolver = Callable[[str], Mapping[int, float] | None]
@@ -36,9 +36,9 @@ class Prepared:
     percentiles: Mapping[str, Mapping[int, float]]
     sqlite: bool
 
-    def columns(self, driving: tuple[ScoreChoice, Any] | None = None) -> Columns:
-        """Fresh ones for one statement; `driving` is a score and the table whose index the statement walks."""
-        return Columns(self.scores, self.percentiles, self.sqlite, driving)
+    def columns(self) -> Columns:
+        """Fresh ones for one statement."""
+        return Columns(self.scores, self.percentiles, self.sqlite)
 
     @property
     def resolved(self) -> dict[str, str | None]:
@@ -113,27 +113,50 @@ def _percentiles(
 def _narrowed(
     session: Session, project_ids: Collection[int] | None, node: syntax.Node | None
 ) -> tuple[frozenset[int] | None, syntax.Node | None]:
-    """Projects that the filter itself names at its top level bound the scope, so that their indexes serve."""
+    """The projects that matter, and what is left to ask: the indexes lead with the project, so it is worth knowing.
+
+    A project that the filter names at its top level bounds the scope and is asked no more; a run that it
+    names there bounds it too.
+    """
     scope = None if project_ids is None else frozenset(project_ids)
-    terms = node.terms if isinstance(node, syntax.And) else (node,) if node else ()
-    kept = []
-    for term in terms:
-        names = _named_projects(term)
-        if names is None:
+    kept: list[syntax.Node] = []
+    for term in syntax.conjuncts(node):
+        named = _named(term)
+        if named is None or named[0] != "project":
             kept.append(term)
-            continue
-        found = frozenset(session.scalars(select(Project.id).where(Project.name.in_(names))))
-        scope = found if scope is None else scope & found
+        if named is not None:
+            column, wanted = _SCOPING[named[0]]
+            found = session.scalars(_within(select(column).where(wanted.in_(named[1])), column, scope))
+            scope = frozenset(found)
     if scope is None:  # everything: where that is one project, its indexes serve too
-        some = session.scalars(select(Project.id).limit(2)).all()
+        some = session.scalars(select(tables.project.c.id).limit(2)).all()
         scope = frozenset(some) if len(some) < 2 else None
     return scope, syntax.conjunction(kept) if kept else None
 
 
-def _named_projects(term: syntax.Node) -> list[str] | None:
+# Field -> the column that gives the projects, and the column that the field compares.
+_SCOPING = {
+    "project": (tables.project.c.id, tables.project.c.name),
+    "run.name": (tables.run.c.project_id, tables.run.c.name),
+    "run.id": (tables.run.c.project_id, tables.run.c.id),
+}
+
+
+def _within(query: Any, column: Any, scope: frozenset[int] | None) -> Any:
+    return query if scope is None else query.where(column.in_(sorted(scope)))
+
+
+def _named(term: syntax.Node) -> tuple[str, list[Any]] | None:
+    """(field, values) of `field = value` or `field in (...)`, for the fields that bound the scope."""
     match term:
-        case syntax.Comparison(syntax.Field(("project",)), syntax.Operator.EQUAL, value):
-            return [str(value.value)]
-        case syntax.Membership(syntax.Field(("project",)), values, False):
-            return [str(value.value) for value in values]
-    return None
+        case syntax.Comparison(field, syntax.Operator.EQUAL, value):
+            values: tuple[syntax.Literal, ...] = (value,)
+        case syntax.Membership(field, values, False):
+            pass
+        case _:
+            return None
+    name = ".".join(field.segments)
+    if name not in _SCOPING:
+        return None
+    texts = [str(value.value) for value in values]
+    return name, [ids.from_text(text) for text in texts] if name == "run.id" else texts

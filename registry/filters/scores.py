@@ -16,7 +16,8 @@ from sqlalchemy.orm import Session
 from registry.evals.catalogue import catalogue, key_of
 from registry.filters.print import field_to_text
 from registry.filters.syntax import Field
-from registry.models import Benchmark, CurrentScore, ScoreMetric
+from registry.filters.tables import benchmark as benchmark_table
+from registry.filters.tables import current_score, score_metric
 
 NO_NAME = "none"  # how a filter writes the empty metric or filter
 
@@ -36,9 +37,9 @@ class ScoreChoice:
         last = (self.metric or NO_NAME, self.filter or NO_NAME)
         return field_to_text(Field(("scores", self.benchmark, *last)))
 
-    @property
-    def metric_ids(self) -> tuple[int, ...]:
-        return tuple(metric_id for _, metric_id in self.series)
+    def metric_ids(self, project_id: int | None = None) -> tuple[int, ...]:
+        """Those of one project, or of all."""
+        return tuple(metric_id for project, metric_id in self.series if project_id in (None, project))
 
 
 _Pairs = dict[tuple[str, str], list[tuple[int, int]]]
@@ -85,19 +86,26 @@ def _frequency(session: Session, series: list[tuple[int, int]]) -> int:
     """How many current scores a metric has; read from the index alone."""
     total = 0
     for project_id, metric_id in series:
-        here = (CurrentScore.project_id == project_id, CurrentScore.score_metric_id == metric_id)
-        total += session.scalar(select(func.count()).select_from(CurrentScore).where(*here)) or 0
+        here = (current_score.c.project_id == project_id, current_score.c.score_metric_id == metric_id)
+        total += session.scalar(select(func.count()).select_from(current_score).where(*here)) or 0
     return total
 
 
 def _occurring(session: Session, project_ids: Collection[int] | None, names: set[str]) -> dict[str, _Pairs]:
     query = _within(
-        select(Benchmark.name, ScoreMetric.metric, ScoreMetric.filter, ScoreMetric.project_id, ScoreMetric.id).join(
-            ScoreMetric,
-            (ScoreMetric.project_id == Benchmark.project_id) & (ScoreMetric.benchmark_id == Benchmark.id),
+        select(
+            benchmark_table.c.name,
+            score_metric.c.metric,
+            score_metric.c.filter,
+            score_metric.c.project_id,
+            score_metric.c.id,
+        ).join(
+            score_metric,
+            (score_metric.c.project_id == benchmark_table.c.project_id)
+            & (score_metric.c.benchmark_id == benchmark_table.c.id),
         ),
         project_ids,
-    ).where(Benchmark.name.in_(sorted(names)))
+    ).where(benchmark_table.c.name.in_(sorted(names)))
     found: dict[str, _Pairs] = defaultdict(lambda: defaultdict(list))
     for name, metric, filter, project_id, metric_id in session.execute(query):
         found[name][metric, filter].append((project_id, metric_id))
@@ -108,7 +116,7 @@ def _aliased(session: Session, project_ids: Collection[int] | None, names: set[s
     """For each name that no result wrote: the one in use that means the same benchmark."""
     if not names:
         return {}
-    used = sorted(set(session.scalars(_within(select(Benchmark.name), project_ids).distinct())))
+    used = sorted(set(session.scalars(_within(select(benchmark_table.c.name), project_ids).distinct())))
     same = {name: [other for other in used if _identity(other) == _identity(name)] for name in names}
     return {name: _best_spelling(name, others) for name, others in same.items() if others}
 
@@ -124,4 +132,4 @@ def _best_spelling(name: str, others: list[str]) -> str:
 
 
 def _within(query: Any, project_ids: Collection[int] | None) -> Any:
-    return query if project_ids is None else query.where(Benchmark.project_id.in_(sorted(project_ids)))
+    return query if project_ids is None else query.where(benchmark_table.c.project_id.in_(sorted(project_ids)))

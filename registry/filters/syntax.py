@@ -126,6 +126,13 @@ def disjunction(terms: Iterable[Node]) -> Node:
     return flat[0] if len(flat) == 1 else Or(flat)
 
 
+def conjuncts(node: Node | None) -> tuple[Node, ...]:
+    """What must all hold: the terms of an And, or the node alone; nothing for no filter."""
+    if node is None:
+        return ()
+    return node.terms if isinstance(node, And) else (node,)
+
+
 def terms_of(node: Node) -> list[Term]:
     """Every term of the tree, from left to right."""
     found: list[Term] = []

@@ -1,0 +1,113 @@
+"""What routes and pages ask for: a session, a caller, a validated body.
+
+The request's session is a `yield` dependency of function scope: it commits before the reply is sent, so that a
+commit that fails is never answered with 201.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+from fastapi import Depends, Query, Request
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy.orm import Session
+
+from api.problems import UnsupportedMedia, invalid_fields
+from registry import strict_json, tokens
+from registry.config import Settings
+from registry.db import Database
+from registry.tokens import Caller
+from registry.types import Scope
+
+SESSION_COOKIE = "cairn_session"
+Limit = Annotated[int, Query(ge=1, le=1_000)]
+Cursor = Annotated[str | None, Query(max_length=32_000)]
+
+
+def get_database(request: Request) -> Database:
+    database: Database = request.app.state.database
+    return database
+
+
+def get_settings(request: Request) -> Settings:
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+DatabaseDep = Annotated[Database, Depends(get_database)]
+SettingsDep = Annotated[Settings, Depends(get_settings)]
+
+
+def read_session(database: DatabaseDep) -> Iterator[Session]:
+    with database.read() as session:
+        yield session
+
+
+def write_session(database: DatabaseDep) -> Iterator[Session]:
+    with database.write() as session:
+        yield session
+
+
+# SessionDep reads; WriteSessionDep commits when the route ends well.
+SessionDep = Annotated[Session, Depends(read_session, scope="function")]
+WriteSessionDep = Annotated[Session, Depends(write_session, scope="function")]
+
+
+def bearer(request: Request) -> str | None:
+    """The token of the Authorization header; None where there is none."""
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    return secret.strip() or None if scheme.lower() == "bearer" else None
+
+
+def get_caller(request: Request, database: DatabaseDep) -> Caller:
+    """Whoever's token the request carries. Raises Unauthenticated."""
+    with database.read() as session:
+        return tokens.authenticate(session, bearer(request))
+
+
+def caller_with(scope: Scope) -> Callable[[Caller], Caller]:
+    def check(caller: Annotated[Caller, Depends(get_caller)]) -> Caller:
+        caller.require(scope)
+        return caller
+
+    return check
+
+
+CallerDep = Annotated[Caller, Depends(caller_with(Scope.READ))]
+WriterDep = Annotated[Caller, Depends(caller_with(Scope.WRITE))]
+AdminDep = Annotated[Caller, Depends(caller_with(Scope.ADMIN))]
+
+
+async def raw_body(request: Request) -> bytes:
+    """The body; api.limits stops reading where it becomes too large."""
+    return await request.body()
+
+
+RawBody = Annotated[bytes, Depends(raw_body)]
+
+
+def json_body(model: Any) -> Any:
+    """A dependency that reads a JSON body strictly into `model`: `body: Annotated[RunIn, json_body(RunIn)]`.
+
+    The text is read once by `strict_json` (duplicate keys, bare NaN, 1e999 and half surrogates are refused with
+    their place, numbers keep their text), then validated strictly: `true` is no number, "1" is no integer.
+    """
+    adapter: TypeAdapter[Any] = TypeAdapter(model)
+
+    def read(request: Request, raw: RawBody) -> Any:
+        kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+        if not (kind == "application/json" or kind.endswith("+json")):
+            raise UnsupportedMedia(f"The body is {kind[:80]!r}; expected application/json.")
+        return validate(adapter, strict_json.loads(raw))
+
+    read.__dict__["body_model"] = model  # api.openapi describes the body from it
+    return Depends(read)
+
+
+def validate(adapter: TypeAdapter[Any], value: Any, *, prefix: str = "") -> Any:
+    """Raises InvalidFields with a JSON pointer for each refused value."""
+    try:
+        return adapter.validate_python(value, strict=True)
+    except ValidationError as error:
+        raise invalid_fields(error.errors(include_url=False, include_input=False), prefix=prefix) from None
+    except RecursionError:
+        raise strict_json.MalformedJson("The body is nested too deeply.") from None

@@ -1,0 +1,38 @@
+"""The application: routes, pages, problem handlers."""
+
+from fastapi import FastAPI
+
+from api import limits, openapi, problems
+from api.routes import aliases, checkpoints, health, imports, lineage, runs
+from registry.config import Settings
+from registry.db import Database
+from ui.pages import mount_pages
+
+VERSION = "0.1.0"
+DESCRIPTION = """A checkpoint registry linked to experiment tracking.
+
+Ids are opaque strings. Times are ISO 8601 in UTC, sizes bytes, durations seconds. Non-finite numbers travel as the
+strings "NaN", "Infinity", "-Infinity". Errors are RFC 9457 problems. Unknown fields are refused.
+"""
+
+
+def create_app(settings: Settings, database: Database | None = None) -> FastAPI:
+    """The service over a database that is at the newest schema."""
+    app = FastAPI(
+        title="Cairn",
+        version=VERSION,
+        description=DESCRIPTION,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.state.settings = settings
+    app.state.database = database or Database(settings.database_url)
+    problems.install(app)
+    for room in (runs, checkpoints, lineage, imports, aliases):
+        app.include_router(room.router, prefix="/api/v1", responses=problems.RESPONSES)
+    app.include_router(health.router)
+    mount_pages(app)
+    app.add_middleware(limits.BodyLimit, limit=settings.max_body_bytes)
+    app.openapi = lambda: openapi.describe(app)  # type: ignore[method-assign]
+    return app

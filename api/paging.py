@@ -1,0 +1,47 @@
+"""Cursors: opaque text that says where the next page starts, good only for the query and caller it was made for."""
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+from registry.keyset import InvalidCursor
+
+MAX_LENGTH: Final = 32_000  # characters; the values of a page's last row, of which a text may be long
+_TEXT = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+
+def encode_cursor(values: Sequence[Any], *query: str | int | None) -> str:
+    """A cursor of [A-Za-z0-9_-] that holds plain values. `query`: what it is bound to: filter, order, caller's id."""
+    body = json.dumps([_digest(query), list(values)], separators=(",", ":"))
+    return base64.urlsafe_b64encode(body.encode()).rstrip(b"=").decode()
+
+
+def decode_cursor(cursor: str, *query: str | int | None) -> list[Any]:
+    """The values again; what they may be, the list that they belong to checks. Raises InvalidCursor."""
+    digest, values = _read(cursor)
+    if digest != _digest(query):
+        raise InvalidCursor(
+            "The cursor was made for another filter, order or caller. Repeat the query it came from, or start again "
+            "without a cursor."
+        )
+    return values
+
+
+def _digest(query: Sequence[str | int | None]) -> str:
+    return sha256(json.dumps(query).encode()).hexdigest()[:24]
+
+
+def _read(cursor: str) -> tuple[str, list[Any]]:
+    if len(cursor) <= MAX_LENGTH and _TEXT.fullmatch(cursor):
+        try:
+            body = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        except (ValueError, binascii.Error, RecursionError):  # ValueError: no JSON, no UTF-8, too many digits
+            body = None
+        match body:
+            case [str(digest), list(values)]:
+                return digest, values
+    raise InvalidCursor("The cursor is damaged. Send `next_cursor` as it was received, or start again without one.")

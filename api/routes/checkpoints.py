@@ -1,0 +1,210 @@
+"""Register, commit, amend, list and read checkpoints, and record their scores."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from pydantic import Field, TypeAdapter
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from api.answers import CREATED, answer, created
+from api.deps import (
+    CallerDep,
+    Cursor,
+    Limit,
+    RawBody,
+    SessionDep,
+    SettingsDep,
+    WriterDep,
+    WriteSessionDep,
+    json_body,
+    validate,
+)
+from api.paging import decode_cursor, encode_cursor
+from api.problems import TooLarge
+from api.schemas.checkpoints import (
+    BatchItemIn,
+    BatchReport,
+    CheckpointIn,
+    CheckpointItem,
+    CheckpointOut,
+    CheckpointPage,
+    CheckpointPatch,
+    CommitIn,
+    ScoreOut,
+    ScorePage,
+    ScoreReport,
+)
+from api.schemas.parts import ScoreIn
+from registry import ids, runs, strict_json
+from registry.checkpoints import commands, detail, queries
+from registry.checkpoints.commands import CheckpointNotFound
+from registry.config import Settings
+from registry.errors import FieldError
+from registry.evals import read, scores
+from registry.projects import find_project
+from registry.runs import RunNotFound
+from registry.tokens import Caller
+
+router = APIRouter(tags=["checkpoints"])
+
+BATCH: TypeAdapter[Any] = TypeAdapter(list[BatchItemIn])
+SCORES = Annotated[list[ScoreIn], Field(max_length=10_000)]
+
+
+@router.post("/runs/{run_id}/checkpoints", response_model=CheckpointOut, responses=CREATED)
+def register_checkpoint(
+    run_id: str,
+    body: Annotated[CheckpointIn, json_body(CheckpointIn)],
+    session: WriteSessionDep,
+    caller: WriterDep,
+    settings: SettingsDep,
+) -> Response:
+    """Register a checkpoint; only `step` is required.
+
+    The same content again answers 200. Other content under the same (run, attempt, step, kind): 409 with the fields
+    that differ. A committed registration of one's own pending checkpoint commits it.
+    """
+    run = runs.get_run(session, ids.id_or(run_id, RunNotFound))
+    caller.require_project(run.project_id)
+    done = commands.register_checkpoint(session, run.id, body.to_registration(), roots=settings.storage_roots)
+    return created(_read(session, done.checkpoint_id), done.status == "created")
+
+
+@router.post("/checkpoints:batch", response_model=BatchReport)
+def register_batch(
+    request: Request, raw: RawBody, session: WriteSessionDep, caller: WriterDep, settings: SettingsDep
+) -> Response:
+    """Register many, all or none: a JSON array, or one object a line as application/x-ndjson.
+
+    Projects and runs are named, and made where they are missing. A refused batch names each refused item.
+    """
+    values = _batch_values(request, raw, settings)
+    items = [item.to_item() for item in validate(BATCH, values)]
+    if caller.project_ids is not None:
+        for project in {item.project for item in items}:
+            caller.require_project(find_project(session, project).id)
+    results = commands.register_batch(session, items, roots=settings.storage_roots)
+    return answer(BatchReport.from_results(results))
+
+
+@router.get("/checkpoints", response_model=CheckpointPage)
+def list_checkpoints(
+    session: SessionDep,
+    caller: CallerDep,
+    filter: str = "",
+    order_by: str = "",
+    fields: str = "",
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Response:
+    """Checkpoints that a filter finds, the newest first unless `order_by` says otherwise.
+
+    The filter language: `scores.gsm8k > 0.6 and (run.name like 'llama%' or tags.phase = 'sft') and not superseded`.
+    `fields` names what else to answer: `scores.gsm8k, tags.phase`.
+    """
+    query = ("checkpoints", filter, order_by, caller.token_id)
+    page = queries.list_checkpoints(
+        session,
+        project_ids=caller.project_ids,
+        filter=filter or None,
+        order_by=order_by,
+        fields=fields,
+        limit=limit,
+        after=decode_cursor(cursor, *query) if cursor else None,
+    )
+    shape = CheckpointPage.model_construct(
+        items=[CheckpointItem.from_row(row) for row in page.rows],
+        next_cursor=encode_cursor(page.next_after, *query) if page.next_after else None,
+        resolved=dict(page.resolved),
+    )
+    return answer(shape)
+
+
+@router.get("/checkpoints/{checkpoint_id}", response_model=CheckpointOut)
+def get_checkpoint(checkpoint_id: str, session: SessionDep, caller: CallerDep) -> Response:
+    """Everything that is known about one checkpoint."""
+    return answer(_read(session, own_checkpoint(session, checkpoint_id, caller)[1]))
+
+
+@router.post("/checkpoints/{checkpoint_id}/commit", response_model=CheckpointOut)
+def commit_checkpoint(
+    checkpoint_id: str,
+    body: Annotated[CommitIn, json_body(CommitIn)],
+    session: WriteSessionDep,
+    caller: WriterDep,
+    settings: SettingsDep,
+) -> Response:
+    """Commit a pending checkpoint, completing it with any field of registration."""
+    _, number = own_checkpoint(session, checkpoint_id, caller)
+    commands.commit_checkpoint(session, number, body.to_registration(), roots=settings.storage_roots)
+    return answer(_read(session, number))
+
+
+@router.patch("/checkpoints/{checkpoint_id}", response_model=CheckpointOut)
+def amend_checkpoint(
+    checkpoint_id: str,
+    body: Annotated[CheckpointPatch, json_body(CheckpointPatch)],
+    session: WriteSessionDep,
+    caller: WriterDep,
+) -> Response:
+    """Amend tags (null takes one away), notes, milestone, loss."""
+    _, number = own_checkpoint(session, checkpoint_id, caller)
+    commands.amend_checkpoint(session, number, body.to_changes(), actor=caller.name)
+    return answer(_read(session, number))
+
+
+@router.post("/checkpoints/{checkpoint_id}/scores", response_model=ScoreReport)
+def record_scores(
+    checkpoint_id: str, body: Annotated[list[ScoreIn], json_body(SCORES)], session: WriteSessionDep, caller: WriterDep
+) -> Response:
+    """Record eval scores. A re-evaluation is kept beside the first; an identical result adds nothing."""
+    project_id, number = own_checkpoint(session, checkpoint_id, caller)
+    new = scores.record_scores(session, project_id, [(number, score.to_score()) for score in body])
+    return answer(ScoreReport.model_construct(received=len(body), recorded=new))
+
+
+@router.get("/checkpoints/{checkpoint_id}/scores", response_model=ScorePage)
+def list_scores(checkpoint_id: str, session: SessionDep, caller: CallerDep) -> Response:
+    """Every result of a checkpoint, re-evaluations included; `current` marks those that count now."""
+    project_id, number = own_checkpoint(session, checkpoint_id, caller)
+    rows = read.list_scores(session, project_id, [number], every=True)
+    return answer(ScorePage.model_construct(items=[ScoreOut.from_row(row) for row in rows], next_cursor=None))
+
+
+def own_checkpoint(session: Session, checkpoint_id: str, caller: Caller) -> tuple[int, int]:
+    """(project id, checkpoint id) of a checkpoint that the caller may touch. Raises CheckpointNotFound."""
+    number = ids.id_or(checkpoint_id, CheckpointNotFound)
+    project_id = detail.project_of(session, number)
+    caller.require_project(project_id)
+    return project_id, number
+
+
+def _read(session: Session, number: int) -> CheckpointOut:
+    found = detail.get_checkpoint(session, number)
+    return CheckpointOut.from_detail(found, read.list_scores(session, found.project_id, [number]))
+
+
+def _batch_values(request: Request, raw: bytes, settings: Settings) -> list[Any]:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in ("application/x-ndjson", "application/jsonl"):
+        lines = [line for line in raw.split(b"\n") if line.strip()]
+        values = [_line(index, line) for index, line in enumerate(lines[: settings.max_batch_items + 1])]
+    else:
+        values = strict_json.loads(raw)
+        if not isinstance(values, list):
+            message = "expected an array of checkpoints"
+            raise strict_json.MalformedJson(f"The batch is no array: {message}.", errors=[FieldError("", message)])
+    if len(values) > settings.max_batch_items:
+        raise TooLarge(f"The batch has more than {settings.max_batch_items} items. Send smaller batches.")
+    return values
+
+
+def _line(index: int, line: bytes) -> Any:
+    try:
+        return strict_json.loads(line)
+    except strict_json.MalformedJson as error:
+        errors = [FieldError(f"/{index}{each.pointer}", each.message) for each in error.errors]
+        raise strict_json.MalformedJson(
+            f"Item {index}: {error.message}", errors=errors or [FieldError(f"/{index}", error.message)]
+        ) from None

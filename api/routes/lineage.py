@@ -1,0 +1,22 @@
+"""Lineage: which checkpoint came from which, and how."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from api.answers import answer
+from api.deps import CallerDep, SessionDep
+from api.routes.checkpoints import own_checkpoint
+from api.schemas.lineage import LineageOut
+from registry import lineage
+from registry.checkpoints.detail import read_identities
+
+router = APIRouter(tags=["lineage"])
+
+
+@router.get("/checkpoints/{checkpoint_id}/lineage", response_model=LineageOut)
+def get_lineage(checkpoint_id: str, session: SessionDep, caller: CallerDep) -> Response:
+    """Ancestors and descendants, nearest first, over recorded edges and over what attempts loaded."""
+    project_id, number = own_checkpoint(session, checkpoint_id, caller)
+    up, down = lineage.edges_around(session, project_id, number)
+    ids = {number} | {edge.parent_id for edge in (*up, *down)} | {edge.child_id for edge in (*up, *down)}
+    return answer(LineageOut.from_edges(number, up, down, read_identities(session, sorted(ids))))

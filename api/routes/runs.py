@@ -1,0 +1,160 @@
+"""Projects, runs, their attempts and curves."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from api.answers import CREATED, answer, created
+from api.deps import CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep, json_body
+from api.paging import decode_cursor, encode_cursor
+from api.schemas.runs import (
+    AttemptIn,
+    AttemptOut,
+    AttemptPage,
+    AttemptPatch,
+    CurveOut,
+    CurvePage,
+    PointsIn,
+    ProjectIn,
+    ProjectOut,
+    ProjectPage,
+    RunIn,
+    RunOut,
+    RunPage,
+    SeriesIn,
+    SeriesReport,
+)
+from registry import attempts, ids, projects, runs, series
+from registry.runs import RunNotFound
+from registry.tokens import Caller
+
+router = APIRouter(tags=["runs"])
+
+
+@router.post("/projects", response_model=ProjectOut, responses=CREATED)
+def create_project(
+    body: Annotated[ProjectIn, json_body(ProjectIn)], session: WriteSessionDep, caller: WriterDep
+) -> Response:
+    """Make a project. The same name again answers 200 with the same project."""
+    if caller.project_ids is not None:
+        row = projects.find_project(session, body.name)
+        caller.require_project(row.id)
+        return answer(ProjectOut.from_row(row))
+    row, made = projects.create_project(session, body.name)
+    return created(ProjectOut.from_row(row), made)
+
+
+@router.get("/projects", response_model=ProjectPage)
+def list_projects(session: SessionDep, caller: CallerDep) -> Response:
+    """Every project that the caller may see, by name."""
+    rows = projects.list_projects(session, caller.project_ids)
+    return answer(ProjectPage.model_construct(items=[ProjectOut.from_row(row) for row in rows], next_cursor=None))
+
+
+@router.post("/runs", response_model=RunOut, responses=CREATED)
+def start_run(body: Annotated[RunIn, json_body(RunIn)], session: WriteSessionDep, caller: WriterDep) -> Response:
+    """Start a run. The same project and name again answers 200 with the same run; new tags and trackers are added."""
+    project = projects.find_project(session, body.project)
+    caller.require_project(project.id)
+    row, made = runs.start_run(session, project.id, body.to_spec())
+    return created(RunOut.from_row(row), made)
+
+
+@router.get("/runs", response_model=RunPage)
+def list_runs(
+    session: SessionDep,
+    caller: CallerDep,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    project: str | None = None,
+    name: str | None = None,
+) -> Response:
+    """Runs, the newest first; of one project, of one name."""
+    wanted = caller.project_ids
+    if project is not None:
+        row = projects.find_project(session, project)
+        caller.require_project(row.id)
+        wanted = frozenset({row.id})
+    query = ("runs", project, name, caller.token_id)
+    after = runs.after_id(decode_cursor(cursor, *query)) if cursor else None
+    rows = runs.list_runs(
+        session,
+        project_ids=None if wanted is None else sorted(wanted),
+        name=name,
+        after=after,
+        limit=limit + 1,
+    )
+    more = encode_cursor([rows[limit - 1].id], *query) if len(rows) > limit else None
+    return answer(RunPage.model_construct(items=[RunOut.from_row(row) for row in rows[:limit]], next_cursor=more))
+
+
+@router.get("/runs/{run_id}", response_model=RunOut)
+def get_run(run_id: str, session: SessionDep, caller: CallerDep) -> Response:
+    """One run."""
+    return answer(RunOut.from_row(_own_run(session, run_id, caller)))
+
+
+@router.post("/runs/{run_id}/attempts", response_model=AttemptOut, responses=CREATED)
+def open_attempt(
+    run_id: str, body: Annotated[AttemptIn, json_body(AttemptIn)], session: WriteSessionDep, caller: WriterDep
+) -> Response:
+    """Start an attempt. The same key again answers 200 with the same attempt.
+
+    On a run that has committed checkpoints, one of `resumed_from` and `"restart": true` is needed: 409 otherwise.
+    """
+    run = _own_run(session, run_id, caller)
+    row, made = attempts.open_attempt(session, run.id, body.to_spec())
+    return created(AttemptOut.from_row(row), made)
+
+
+@router.get("/runs/{run_id}/attempts", response_model=AttemptPage)
+def list_attempts(run_id: str, session: SessionDep, caller: CallerDep) -> Response:
+    """Every attempt of a run, in order."""
+    run = _own_run(session, run_id, caller)
+    rows = attempts.list_attempts(session, run.id)
+    return answer(AttemptPage.model_construct(items=[AttemptOut.from_row(row) for row in rows], next_cursor=None))
+
+
+@router.patch("/runs/{run_id}/attempts/{number}", response_model=AttemptOut)
+def amend_attempt(
+    run_id: str,
+    number: int,
+    body: Annotated[AttemptPatch, json_body(AttemptPatch)],
+    session: WriteSessionDep,
+    caller: WriterDep,
+) -> Response:
+    """Set state, ended_at, exit_code, heartbeat_at, step or nodes. An older heartbeat changes nothing."""
+    run = _own_run(session, run_id, caller)
+    return answer(AttemptOut.from_row(attempts.amend_attempt(session, run.id, number, body.to_changes())))
+
+
+@router.post("/runs/{run_id}/series", response_model=SeriesReport)
+def record_series(
+    run_id: str, body: Annotated[list[PointsIn], json_body(SeriesIn)], session: WriteSessionDep, caller: WriterDep
+) -> Response:
+    """Record stretches of curves such as the loss. Sending one again adds nothing."""
+    run = _own_run(session, run_id, caller)
+    points = series.record_series(session, run.id, [each.to_points() for each in body])
+    return answer(SeriesReport.model_construct(points=points))
+
+
+@router.get("/runs/{run_id}/series", response_model=CurvePage)
+def read_series(
+    run_id: str, session: SessionDep, caller: CallerDep, name: Annotated[list[str] | None, Query()] = None
+) -> Response:
+    """The curves of a run by attempt: all, or those that are named."""
+    run = _own_run(session, run_id, caller)
+    curves = series.read_series(session, run.project_id, run.id, name)
+    items = [
+        CurveOut.model_construct(attempt=each.attempt, name=each.name, steps=each.steps, values=each.values)
+        for each in curves
+    ]
+    return answer(CurvePage.model_construct(items=items, next_cursor=None))
+
+
+def _own_run(session: Session, run_id: str, caller: Caller) -> runs.RunRow:
+    run = runs.get_run(session, ids.id_or(run_id, RunNotFound))
+    caller.require_project(run.project_id)
+    return run

@@ -1,0 +1,61 @@
+"""Shapes of aliases."""
+
+from typing import Self
+
+from api.schemas.common import Answer, CheckpointRef, Id, LongText, Shape, Time
+from registry.aliases import AliasRow, Move
+from registry.checkpoints.rows import CheckpointIdentity
+
+
+class AliasIn(Shape):
+    """`expected`: the checkpoint that the alias must point at now, for compare and set."""
+
+    checkpoint_id: Id
+    reason: LongText | None = None
+    expected: Id | None = None
+
+
+class AliasRollbackIn(Shape):
+    reason: LongText | None = None
+
+
+class AliasOut(Answer):
+    project: str
+    name: str
+    checkpoint: CheckpointRef
+    moved_at: Time
+
+    @classmethod
+    def from_row(cls, row: AliasRow, target: CheckpointIdentity) -> Self:
+        return cls.model_construct(
+            project=target.project, name=row.name, checkpoint=CheckpointRef.from_row(target), moved_at=row.moved_at
+        )
+
+
+class AliasPage(Answer):
+    items: list[AliasOut]
+    next_cursor: str | None
+
+
+class MoveOut(Answer):
+    checkpoint: CheckpointRef
+    previous: CheckpointRef | None
+    reason: str | None
+    moved_by: str
+    moved_at: Time
+
+    @classmethod
+    def from_move(cls, move: Move, known: dict[int, CheckpointIdentity]) -> Self:
+        previous = None if move.previous_id is None else CheckpointRef.from_row(known[move.previous_id])
+        return cls.model_construct(
+            checkpoint=CheckpointRef.from_row(known[move.checkpoint_id]),
+            previous=previous,
+            reason=move.reason,
+            moved_by=move.moved_by,
+            moved_at=move.moved_at,
+        )
+
+
+class MovePage(Answer):
+    items: list[MoveOut]
+    next_cursor: str | None

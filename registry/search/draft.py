@@ -1,0 +1,70 @@
+"""A query while it is read: what has been understood is taken out of it, so that nothing is read twice."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final, Protocol
+
+from registry.errors import Malformed
+from registry.search.conditions import Condition
+from registry.search.vocabulary import EXAMPLES
+
+TAKEN: Final = "\x00"  # stands where something was taken out; a query cannot contain it
+MAX_LENGTH: Final = 1_000  # characters
+
+
+class UnreadableQuery(Malformed):
+    """The query means nothing, or more than one thing: the message says which, and the examples how to ask."""
+
+    code = "unreadable-query"
+    title = "The query could not be understood"
+    examples: ClassVar[tuple[str, ...]] = EXAMPLES
+
+    def __init__(self, message: str, **extras: Any) -> None:
+        shown = "; ".join(f"'{example}'" for example in EXAMPLES[:3] + EXAMPLES[4:5])
+        super().__init__(f"{message} Examples: {shown}.", examples=list(EXAMPLES), **extras)
+
+
+class Known(Protocol):
+    """Names that only the database knows; a reader without one understands the shipped tables alone."""
+
+    def is_benchmark(self, name: str) -> bool: ...
+
+    def is_run(self, name: str) -> bool: ...
+
+
+class Draft:
+    """`text` as written (width folded), `low` the same in lower case with the taken parts blanked out."""
+
+    def __init__(self, query: str) -> None:
+        if len(query) > MAX_LENGTH:
+            raise UnreadableQuery(f"The query has {len(query)} characters; at most {MAX_LENGTH} are read.")
+        for place, letter in enumerate(query):
+            if letter == TAKEN or "\ud800" <= letter <= "\udfff":
+                raise UnreadableQuery(f"Character {place} of the query is no text (NUL or a lone surrogate).")
+        text = re.sub(r"\s+", " ", unicodedata.normalize("NFKC", query).translate(_QUOTES))
+        if re.search(r"\d{31}", text):
+            raise UnreadableQuery("The query has a number of more than 30 digits.")
+        low = text.lower()
+        self.text = text if len(text) == len(low) else low  # a few capital letters grow when lowered
+        self.low = low
+        self._found: list[tuple[int, Condition]] = []
+
+    def matches(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        """Each match in what is left, even while matches are being taken out."""
+        place = 0
+        while match := pattern.search(self.low, place):
+            yield match
+            place = max(match.end(), place + 1)
+
+    def take(self, start: int, end: int, *conditions: Condition) -> None:
+        self._found += [(start, condition) for condition in conditions]
+        self.low = self.low[:start] + TAKEN * (end - start) + self.low[end:]
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What was found, in the order in which it was written."""
+        return tuple(condition for _, condition in sorted(self._found, key=lambda pair: pair[0]))
+
+
+_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "；": ";", "，": ",", "。": "."})

@@ -1,0 +1,54 @@
+"""Numbers as people write them: 50,000, 1.5k, 3e-4, 5万, 十二万, 7B."""
+
+import re
+from decimal import Decimal
+from typing import Final
+
+_POWERS: Final = (
+    (3, "k thousand 千"),
+    (4, "w 万"),
+    (6, "m million 百万"),
+    (7, "千万"),
+    (8, "亿"),
+    (9, "b bn billion 十亿"),
+    (10, "百亿"),
+    (11, "千亿"),
+    (12, "t trillion 万亿"),
+)
+_UNITS: Final = {unit: 10**power for power, units in _POWERS for unit in units.split()}
+_DIGITS: Final = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?"
+_UNIT: Final = (
+    "(?:"
+    + "|".join(unit + ("(?![a-z0-9])" if unit.isascii() else "") for unit in sorted(_UNITS, key=len, reverse=True))
+    + ")"
+)
+_CHINESE: Final = r"[一二两三四五六七八九十百千][零〇一二两三四五六七八九十百千万亿]*"
+# A quantity in a pattern; `read_quantity` reads what it matched.
+QUANTITY: Final = rf"(?:-?{_DIGITS}(?:\s?{_UNIT})?|{_CHINESE})"
+# One with a unit that sizes of models are written in.
+SIZE: Final = rf"(?:{_DIGITS}\s?(?:billion|million|bn|b|m)(?![a-z0-9])|{_DIGITS}\s?(?:千亿|百亿|十亿|亿|千万|百万))"
+
+_PARTS = re.compile(rf"(?P<digits>-?{_DIGITS})\s?(?P<unit>{_UNIT})?")
+_VALUES = {letter: value for value, letter in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
+_TENS = {"十": 10, "百": 100, "千": 1000}
+
+
+def read_quantity(text: str) -> int | float:
+    """The number behind a match of QUANTITY or SIZE: whole where it is whole."""
+    match = _PARTS.fullmatch(text.strip())
+    if match is None:
+        return _read_chinese(text.strip())
+    number = Decimal(match["digits"].replace(",", "")) * _UNITS.get(match["unit"] or "", 1)
+    return int(number) if number == number.to_integral_value() and abs(number) < 2**63 else float(number)
+
+
+def _read_chinese(text: str) -> int:
+    total = section = digit = 0
+    for letter in text:
+        if letter in _VALUES:
+            digit = _VALUES[letter]
+        elif letter in _TENS:
+            section, digit = section + (digit or 1) * _TENS[letter], 0
+        else:
+            total, section, digit = total + (section + digit) * _UNITS[letter], 0, 0
+    return total + section + digit

@@ -1,0 +1,150 @@
+"""The words that a plain-language query may use, English and Chinese, as tables.
+
+Lower case, width folded. A word of letters matches whole words only; a Chinese one matches anywhere, the longest
+first, so 不错 (good) is found before 不 (not). What stands in none of these tables is reported as not understood.
+"""
+
+from typing import Final
+
+Words = tuple[str, ...]
+
+
+def _words(text: str) -> Words:
+    return tuple(text.split())
+
+
+def _phrases(text: str) -> Words:
+    return tuple(phrase.strip() for phrase in text.split("|"))
+
+
+# How good, before any adverb.
+STRONG: Final = _words("""
+    strong stronger good better great high higher excellent excel excels excelling outstanding solid capable
+    impressive superb skilled proficient adept well nice strength strengths shine shines competent robust
+    talented 强 强项 更强 好 更好 高 更高 优秀 突出 擅长 精通 厉害 出色 优异 拔尖 领先 不错 强劲 强大 牛 给力 棒
+    亮眼 过硬 在行 长处 拿手 见长 不俗
+""")
+# Superlatives move the threshold as 'very' does.
+STRONGEST: Final = _words("""
+    best strongest top highest greatest 最好 最强 最高 最优 最佳 最擅长 最突出 第一 顶尖 顶级 最厉害 最出色
+""")
+FAIRLY_STRONG: Final = _words("""
+    decent 尚可 还行 还可以 还不错
+""")
+WEAK: Final = _words("""
+    不太行 不怎么样 不怎么行 不咋地 不咋样 weak weaker bad poor poorer poorly worse low lower struggle struggles
+    struggling terrible lacking lag lags lagging fail fails failing weakness weaknesses subpar lousy awful
+    deficient badly inferior 弱 弱项 更弱 差 更差 低 更低 拉胯 拉垮 糟糕 糟 烂 薄弱 短板 落后 欠佳 不佳 垃圾
+    差劲 不行 欠缺 吃力 堪忧 拖后腿 弱势 不理想
+""")
+WEAKEST: Final = _words("""
+    worst weakest poorest lowest 最差 最弱 最低 最烂 最拉胯 最糟糕
+""")
+VERY: Final = _words("""
+    very extremely really exceptionally especially particularly super highly remarkably incredibly so too 很
+    非常 特别 极 极其 极度 十分 超 超级 相当 尤其 格外 异常 巨 真的 太
+""")
+FAIRLY: Final = _words("""
+    fairly somewhat reasonably rather quite decently moderately relatively pretty slightly 较 比较 还算 还 略 稍
+    稍微 有点 有些 算 较为 挺 蛮 相对
+""")
+NEGATION: Final = _words("""
+    not no never isn't aren't doesn't don't can't cannot won't hardly without isnt arent doesnt dont 不 没 没有
+    无 并不 并非 不是 不太 不怎么 不够 不算 未 并没有 绝不 从不 不能算 谈不上 不大 不会
+""")
+# Between clauses: contrast, and what holds at the same time. A comma or an `and` (LISTING) binds closer.
+BREAK: Final = _words("""
+    but yet while whereas however although though despite nevertheless still albeit ; 但 但是 而 同时 可是 然而
+    却 不过 虽然 尽管 虽 只是 另外
+""")
+LISTING: Final = _words("""
+    , . : ! ? / & + | ( ) [ ] ~ and also plus with 和 与 及 以及 跟 、 。 并且 而且 且 并 还有 又 也
+""")
+# A query with one of these asks for what conditions joined by 'and' cannot say.
+UNSUPPORTED: Final = _words("""
+    than or either neither nor unless except besides unlike versus vs if 比 或 或者 要么 除了 除非 如果 相比
+    还是 二选一 不如 优于 胜过 超过 高于 低于
+""")
+FILLERS: Final = _words("""
+    a an the of in on at for that this these those which who what where whose when how is are was were be been
+    being has have had having do does did can could should would will may might must it its it's they them their
+    there here i me my we our us you your please show find get give list want wants need needs looking look
+    search searching see fetch return pick choose select any some all every each one ones both just only to from
+    by about as regards regarding saved stored checkpoint checkpoints ckpt ckpts model models run runs task
+    tasks benchmark benchmarks perform performs performed performing performance score scores scoring result
+    results ability abilities skill skills capability capabilities level levels area areas side terms respect
+    department thing things kind type sort something anything i'm we're i'd that's what's who's let lets hello
+    hi thanks thank 找 找到 找出 找个 查 查找 查一下 查询 搜 搜索 搜一下 帮 帮我 帮忙 请 请问 给 给我 我 我们 想
+    想要 想找 要 需要 有 有没有 哪个 哪些 哪 哪一个 什么 一个 一下 个 些 一些 几个 所有 全部 的 地 得 了 着 过
+    是 在 于 上 里 中 方面 能力 水平 表现 成绩 分数 得分 任务 模型 检查点 存档 存档点 版本 权重 那 这 那个 这个
+    那种 这种 都 就 呢 吗 吧 啊 呀 来 看 看看 看一下 列出 显示 推荐 推荐一个 选 选出 挑 挑一个 可以 能 应该 对
+    对于 它 它们 做 做得 题 题目 类 性能 效果 指标 时候 时 只 会 结果 评测 评估 测试 一点 以 某个 的话 可 不仅
+    不但 不只 不光 无论 而言 最好是 最好能 且是 起来 说 来说 方向 科目
+""")
+# Words that hold a shorter word of another meaning: reinforcement learning is not 'strong'. Never understood.
+OPAQUE: Final = _words("""
+    强化学习 强化 增强 勉强 高效 高级 低级 低精度 低秩 提高 降低 好像 优化器 优化 差异 差别 差不多 误差 偏差
+    方差 太阳 对齐 上下文 中间 中等 一般 最近 最新 最后 无监督 不同 强迫 平均 马马虎虎 英文 英语
+""")
+
+# Several words that are one: the role is the name of a table above, in lower case.
+PHRASES: Final = {
+    "as well as": "listing",
+    "at the same time": "break",
+    "even though": "break",
+    "in spite of": "break",
+    "falls behind": "weak",
+    "falls short": "weak",
+    "kind of": "fairly",
+    "sort of": "fairly",
+    "at all": "fillers",
+    "that are": "fillers",
+}
+
+# Words that are conditions on fields. Each is (field, relation, value), all of them together.
+FieldTerms = tuple[tuple[str, str, str], ...]
+_RESUME: FieldTerms = tuple((f"pieces.{piece}", "=", "present") for piece in ("weights", "optimizer", "data_position"))
+_FIELD_PHRASES: tuple[tuple[str, FieldTerms], ...] = (
+    ("resumable | can be resumed | can resume | can continue training | possible to resume", _RESUME),
+    (
+        "能续训 | 可续训 | 可以续训 | 能继续训练 | 可继续训练 | 可以继续训练 | 可恢复训练 | 能恢复训练 | 可以恢复训练",
+        _RESUME,
+    ),
+    ("exactly resumable | bit-exact resume | 精确续训 | 精确恢复", (("resumability", "=", "exact"),)),
+    ("weights only | weights-only | 只有权重 | 仅权重 | 仅有权重", (("resumability", "=", "weights-only"),)),
+    ("restorable | can be restored | 可恢复 | 能恢复 | 可以恢复", (("replicas.state", "=", "present"),)),
+    ("with optimizer | with optimizer state | with optimiser state", (("pieces.optimizer", "=", "present"),)),
+    ("has optimizer state | optimizer state | has optimizer", (("pieces.optimizer", "=", "present"),)),
+    ("带优化器 | 带优化器状态 | 有优化器 | 有优化器状态 | 含优化器", (("pieces.optimizer", "=", "present"),)),
+    ("without optimizer | without optimizer state | no optimizer state", (("pieces.optimizer", "=", "absent"),)),
+    ("没有优化器 | 没有优化器状态 | 不带优化器 | 无优化器", (("pieces.optimizer", "=", "absent"),)),
+    ("on object storage | in object storage | on s3 | in s3 | 对象存储", (("replicas.tier", "=", "object"),)),
+    ("on local disk | with a local copy | local copy | on local storage", (("replicas.tier", "=", "local"),)),
+    ("本地副本 | 本地磁盘 | 本地有副本", (("replicas.tier", "=", "local"),)),
+    ("on shared storage | on nfs | 共享存储 | 共享盘", (("replicas.tier", "=", "shared"),)),
+)
+FIELD_WORDS: Final = {word: terms for phrases, terms in _FIELD_PHRASES for word in _phrases(phrases)}
+
+# What a number may be compared with besides benchmarks.
+_FIELD_NAMES: Final = (
+    ("step | steps | 步 | 步数 | 训练步数 | 训练步", "step"),
+    ("loss | training loss | train loss | 损失 | 训练损失 | 损失值", "loss"),
+    ("lr | learning rate | 学习率", "lr"),
+    ("epoch | epochs | 轮数 | 轮次", "epoch"),
+    ("token | tokens | tokens seen | tokens_seen | 词元 | 词元数 | token 数 | token数", "tokens_seen"),
+    ("parameters | params | parameter count | model size | size", "run.parameter_count"),
+    ("参数 | 参数量 | 参数规模 | 规模 | 模型大小", "run.parameter_count"),
+)
+FIELD_NAMES: Final = {word: field for phrases, field in _FIELD_NAMES for word in _phrases(phrases)}
+
+# Benchmarks whose names are everyday words: read only where a number is compared with them.
+EVERYDAY_BENCHMARKS: Final = frozenset({"drop", "race", "math", "copa", "squad", "nq", "minerva", "c4"})
+
+EXAMPLES: Final = (
+    "strong math but weak chat",
+    "very good at code, fairly good at reasoning",
+    "mmlu >= 60% before step 50000",
+    "7B models with gsm8k above 0.5",
+    "找一个数学强但对话弱的 checkpoint",
+    "mmlu 不低于 60% 第5万步之前",
+)

@@ -1,0 +1,71 @@
+"""Several writers at once, and a database that is away."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from sqlalchemy import func, select
+from starlette.testclient import TestClient
+
+from api.main import create_app
+from registry import models
+from registry.config import Settings
+from registry.db import Database
+from tests.api.conftest import client_of
+
+
+def test_two_writers_of_the_same_checkpoint_make_one_row_and_both_learn_its_id(
+    committed_database: Database, tmp_path: Path
+) -> None:
+    with client_of(committed_database, tmp_path) as client:
+        client.post("/api/v1/projects", json={"name": "p"})
+        run_id = client.post("/api/v1/runs", json={"project": "p", "name": "r"}).json()["id"]
+
+        def register(step: int) -> tuple[int, str]:
+            body = {"step": step // 8, "scores": {"gsm8k": 0.5}, "config": {"lr": 1}, "tags": {"a": "b"}}
+            answer = client.post(f"/api/v1/runs/{run_id}/checkpoints", json=body)
+            return answer.status_code, answer.json().get("id", answer.text)
+
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(register, range(160)))
+    assert {status for status, _ in answers} == {200, 201}
+    assert sum(status == 201 for status, _ in answers) == 20
+    assert len({identity for _, identity in answers}) == 20
+    with committed_database.read() as session:
+        assert session.scalar(select(func.count()).select_from(models.Checkpoint)) == 20
+        assert session.scalar(select(func.count()).select_from(models.Score)) == 20
+
+
+def test_batches_that_overlap_from_many_threads_all_succeed(committed_database: Database, tmp_path: Path) -> None:
+    with client_of(committed_database, tmp_path) as client:
+
+        def send(shift: int) -> int:
+            items = [
+                {"project": "p", "run": f"r{step % 3}", "step": step, "scores": {"gsm8k": 0.1, "mmlu": 0.2}}
+                for step in range(shift * 10, shift * 10 + 40)
+            ]
+            return client.post("/api/v1/checkpoints:batch", json=items if shift % 2 else items[::-1]).status_code
+
+        with ThreadPoolExecutor(6) as pool:
+            assert set(pool.map(send, range(12))) == {200}
+    with committed_database.read() as session:
+        assert session.scalar(select(func.count()).select_from(models.Checkpoint)) == 150
+
+
+def test_a_database_that_is_away_is_503_with_retry_after(tmp_path: Path) -> None:
+    away = Database("postgresql+psycopg://nobody@127.0.0.1:1/none")
+    app = create_app(Settings(tmp_path, str(away.url)), away)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        for path in ("/api/v1/checkpoints", "/health/ready"):
+            answer = client.get(path, headers={"Authorization": "Bearer cairn_x"})
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+            assert answer.json()["type"] == "/problems/database-unavailable"
+        assert client.get("/health/live").status_code == 200
+    away.dispose()
+
+
+def test_a_database_at_another_schema_is_not_ready(tmp_path: Path) -> None:
+    empty = Database(f"sqlite:///{tmp_path / 'empty.db'}")
+    with TestClient(create_app(Settings(tmp_path, str(empty.url)), empty)) as client:
+        answer = client.get("/health/ready")
+    assert (answer.status_code, answer.json()["type"]) == (503, "/problems/schema-behind")
+    empty.dispose()

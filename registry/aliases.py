@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from registry import audit, outbox
-from registry.checkpoints.commands import CheckpointNotFound
+from registry.checkpoints.errors import CheckpointNotFound
 from registry.db import now
 from registry.errors import Conflict, FieldError, Invalid, NotFound
 from registry.ids import new_id, to_text

@@ -181,6 +181,8 @@ def resolve_waiting(session: Session, project_id: int, run_ids: Sequence[int]) -
             Attempt.resumed_from_checkpoint_id.is_(None),
         )
     ).all()
+    if not waiting:
+        return
     names = dict(
         session.execute(select(Run.name, Run.id).where(Run.project_id == project_id, Run.id.in_(run_ids))).all()
     )
@@ -196,18 +198,6 @@ def resolve_waiting(session: Session, project_id: int, run_ids: Sequence[int]) -
                 attempt.resumed_from_kind,
             )
     session.flush()
-
-
-def runs_with_unsaid_starts(session: Session, project_id: int, run_ids: Sequence[int]) -> list[int]:
-    """Those of the runs that have an attempt after the first which nobody opened: its start is read off its steps."""
-    query = select(Attempt.run_id).where(
-        Attempt.project_id == project_id,
-        Attempt.run_id.in_(run_ids),
-        Attempt.number > 1,
-        Attempt.resumed_from_step.is_(None),
-        Attempt.restart.is_(False),
-    )
-    return list(session.scalars(query.distinct()))
 
 
 def recompute_live(session: Session, project_id: int, run_id: int) -> None:

@@ -141,6 +141,25 @@ def get_run(session: Session, run_id: int) -> RunRow:
     return _read(session, [found])[0]
 
 
+@dataclass(frozen=True)
+class RunBrief:
+    """What is needed to write into a run, and to name it."""
+
+    id: int
+    project_id: int
+    project: str
+    name: str
+
+
+def get_brief(session: Session, run_id: int) -> RunBrief:
+    """Raises RunNotFound."""
+    query = select(Run.project_id, Project.name.label("project"), Run.name).join(Project, Project.id == Run.project_id)
+    row = session.execute(query.where(Run.id == run_id)).one_or_none()
+    if row is None:
+        raise RunNotFound(f"There is no run {to_text(run_id)}. POST /api/v1/runs makes one.")
+    return RunBrief(run_id, row.project_id, row.project, row.name)
+
+
 def find_run(session: Session, project: str, name: str) -> RunRow:
     """The run of this name. Raises ProjectNotFound or RunNotFound."""
     project_row = find_project(session, project)

@@ -6,17 +6,19 @@ a configuration comes back as it was written: 1.50 stays 1.50, and 1e2 stays 1e2
 """
 
 import json
-import math
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from json.encoder import encode_basestring as _quoted
+from math import isfinite, isinf, isnan
 from typing import Any, Final
 
 from registry.errors import FieldError, Malformed
 
 MAX_DEPTH: Final = 64
+_WORDS: Final = {None: "null", True: "true", False: "false"}
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -56,12 +58,14 @@ class _Reader:
         return self.refuse(f"the bare word {name} is not JSON; send the string {json.dumps(name)} instead")
 
     def number(self, text: str) -> Any:
-        number = Decimal(text)
-        if math.isinf(number):
+        number = float(text)
+        if repr(number) == text:
+            return number
+        if isinf(number):
             return self.refuse(
                 f'{text[:40]} is beyond what a 64-bit float can hold; send the string "Infinity" if meant'
             )
-        return number
+        return Decimal(text)
 
     def integer(self, text: str) -> Any:
         return int(text) if len(text) <= 400 else self.refuse(f"a whole number of {len(text)} digits cannot be stored")
@@ -78,7 +82,9 @@ class _Reader:
 
 
 def loads(raw: bytes) -> Any:
-    """The value of a JSON text in UTF-8. Floats are `Decimal`s. Raises MalformedJson with the place."""
+    """The value of a JSON text in UTF-8. Floats whose text Python would write otherwise are `Decimal`s.
+
+    Raises MalformedJson with the place."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -167,24 +173,38 @@ def canonical(value: Any) -> str:
 
     The value may be at most MAX_DEPTH deep.
     """
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
+    kind = type(value)
+    if kind is str:
+        return _quoted(value)
+    if kind is int:
+        return str(value)
+    if kind is float:
+        return repr(value) if isfinite(value) else f'"{special_name(value)}"'
+    if kind is dict:
+        return "{" + ",".join([f"{_quoted(key)}:{canonical(value[key])}" for key in sorted(value)]) + "}"
+    if value is None or kind is bool:
+        return _WORDS[value]
     if isinstance(value, Decimal):
         return value.text
+    return _canonical_of_another_type(value)
+
+
+def _canonical_of_another_type(value: Any) -> str:
+    """Subclasses of what JSON knows (enums), other mappings, tuples."""
+    if isinstance(value, str):
+        return _quoted(str.__str__(value))
     if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else f'"{special_name(value)}"'
+        return canonical(float(value))
     if isinstance(value, int):
-        return str(value)
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{canonical(key)}:{canonical(value[key])}" for key in sorted(value)) + "}"
-    return "[" + ",".join(map(canonical, value)) + "]"
+        return canonical(int(value))
+    if isinstance(value, Mapping):
+        return canonical(dict(value))
+    return "[" + ",".join([canonical(item) for item in value]) + "]"
 
 
 def special_name(number: float) -> str:
     """How a non-finite number is written on the wire."""
-    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    return "NaN" if isnan(number) else "Infinity" if number > 0 else "-Infinity"
 
 
 def digest(text: str) -> bytes:

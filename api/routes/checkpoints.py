@@ -31,6 +31,7 @@ from api.schemas.checkpoints import (
     CheckpointPage,
     CheckpointPatch,
     CommitIn,
+    RegisteredOut,
     ScoreOut,
     ScorePage,
     ScoreReport,
@@ -38,7 +39,7 @@ from api.schemas.checkpoints import (
 from api.schemas.parts import ScoreIn
 from registry import ids, runs, strict_json
 from registry.checkpoints import commands, detail, queries
-from registry.checkpoints.commands import CheckpointNotFound
+from registry.checkpoints.errors import CheckpointNotFound
 from registry.config import Settings
 from registry.errors import FieldError
 from registry.evals import read, scores
@@ -52,7 +53,7 @@ BATCH: TypeAdapter[Any] = TypeAdapter(list[BatchItemIn])
 SCORES = Annotated[list[ScoreIn], Field(max_length=10_000)]
 
 
-@router.post("/runs/{run_id}/checkpoints", response_model=CheckpointOut, responses=CREATED)
+@router.post("/runs/{run_id}/checkpoints", response_model=RegisteredOut, responses=CREATED)
 def register_checkpoint(
     run_id: str,
     body: Annotated[CheckpointIn, json_body(CheckpointIn)],
@@ -65,10 +66,12 @@ def register_checkpoint(
     The same content again answers 200. Other content under the same (run, attempt, step, kind): 409 with the fields
     that differ. A committed registration of one's own pending checkpoint commits it.
     """
-    run = runs.get_run(session, ids.id_or(run_id, RunNotFound))
+    run = runs.get_brief(session, ids.id_or(run_id, RunNotFound))
     caller.require_project(run.project_id)
     done = commands.register_checkpoint(session, run.id, body.to_registration(), roots=settings.storage_roots)
-    return created(_read(session, done.checkpoint_id), done.status == "created")
+    made = done.status == "created"
+    said = body.pieces.to_specs() if made else detail.read_pieces(session, run.project_id, done.checkpoint_id)
+    return created(RegisteredOut.of(done, run, said), made)
 
 
 @router.post("/checkpoints:batch", response_model=BatchReport)

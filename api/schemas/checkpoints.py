@@ -38,14 +38,17 @@ from api.schemas.parts import (
     Tags,
 )
 from registry import ids
-from registry.checkpoints.commands import BatchItem, Registered
+from registry.checkpoints.commands import BatchItem
+from registry.checkpoints.completeness import resumability_of
 from registry.checkpoints.detail import CheckpointDetail, ReplicaRow
-from registry.checkpoints.registration import ParentSpec, Registration
-from registry.checkpoints.rows import CheckpointRow
+from registry.checkpoints.registration import ParentSpec, PieceSpec, Registration
+from registry.checkpoints.rows import CheckpointIdentity, CheckpointRow, RunName
+from registry.checkpoints.writing import Registered
 from registry.evals.read import ScoreRow
 from registry.evals.scores import NewScore
+from registry.runs import RunBrief
 from registry.snapshots import DataSpec
-from registry.types import PieceName
+from registry.types import PieceName, Presence
 
 Relation = Literal[
     "resumed_from",
@@ -201,6 +204,40 @@ class PiecesOut(Answer):
     def of(cls, states: Mapping[PieceName, str]) -> Self:
         weights, optimizer, position, random = (str(states[name]) for name in PieceName)
         return cls.model_construct(weights=weights, optimizer=optimizer, data_position=position, random_state=random)
+
+
+class RegisteredOut(Answer):
+    """What became of a registration. GET /checkpoints/{id} answers everything that is known."""
+
+    id: Id
+    checkpoint: CheckpointRef
+    status: Literal["created", "unchanged", "committed"]
+    state: str
+    superseded: bool
+    resumability: str
+    pieces: PiecesOut
+
+    @classmethod
+    def of(cls, done: Registered, run: RunBrief, pieces: Mapping[PieceName, PieceSpec]) -> Self:
+        identity = CheckpointIdentity(
+            done.checkpoint_id,
+            run.project,
+            RunName(run.id, run.name),
+            done.attempt,
+            done.step,
+            done.kind,
+            done.saved_at,
+        )
+        states = {name: Presence(pieces[name].presence) if name in pieces else Presence.UNKNOWN for name in PieceName}
+        return cls.model_construct(
+            id=done.checkpoint_id,
+            checkpoint=CheckpointRef.from_row(identity),
+            status=done.status,
+            state=done.state,
+            superseded=done.superseded,
+            resumability=resumability_of(states).value,
+            pieces=PiecesOut.of(states),
+        )
 
 
 class PieceEvidence(Answer):

@@ -386,6 +386,13 @@ def upgrade() -> None:
         )
         batch_op.create_index(batch_op.f("ix_attempt_project_id_layout_id"), ["project_id", "layout_id"], unique=False)
         batch_op.create_index(
+            "ix_attempt_waiting",
+            ["project_id"],
+            unique=False,
+            sqlite_where=sa.text("resumed_from_step IS NOT NULL AND resumed_from_checkpoint_id IS NULL"),
+            postgresql_where=sa.text("resumed_from_step IS NOT NULL AND resumed_from_checkpoint_id IS NULL"),
+        )
+        batch_op.create_index(
             batch_op.f("ix_attempt_project_id_resumed_from_checkpoint_id"),
             ["project_id", "resumed_from_checkpoint_id"],
             unique=False,
@@ -1025,6 +1032,7 @@ def downgrade() -> None:
     op.drop_table("run_tag")
     with op.batch_alter_table("attempt", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_attempt_project_id_resumed_from_checkpoint_id"))
+        batch_op.drop_index("ix_attempt_waiting")
         batch_op.drop_index(batch_op.f("ix_attempt_project_id_layout_id"))
         batch_op.drop_index(batch_op.f("ix_attempt_project_id_environment_id"))
         batch_op.drop_index(batch_op.f("ix_attempt_project_id_config_id"))

@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 
 from registry import strict_json
 from registry.aliases import list_aliases
-from registry.checkpoints.commands import CheckpointNotFound
 from registry.checkpoints.completeness import resumability_of
+from registry.checkpoints.errors import CheckpointNotFound
 from registry.checkpoints.registration import PieceSpec
 from registry.checkpoints.rows import CheckpointIdentity, RunName
 from registry.db import join_number
@@ -137,7 +137,7 @@ def get_checkpoint(session: Session, checkpoint_id: int) -> CheckpointDetail:
             f"There is no checkpoint {to_text(checkpoint_id)}. GET /api/v1/checkpoints lists them."
         )
     row, project, run, live_through = found
-    pieces = _pieces(session, row)
+    pieces = read_pieces(session, row.project_id, row.id)
     return CheckpointDetail(
         checkpoint=_identity(row, project, run),
         project_id=row.project_id,
@@ -203,8 +203,9 @@ def _unpacked(session: Session, table: Any, identity: int | None) -> dict[str, A
     return value
 
 
-def _pieces(session: Session, row: Checkpoint) -> dict[PieceName, PieceSpec]:
-    query = select(Piece).where(Piece.project_id == row.project_id, Piece.checkpoint_id == row.id)
+def read_pieces(session: Session, project_id: int, checkpoint_id: int) -> dict[PieceName, PieceSpec]:
+    """All four pieces; one of which nobody spoke is unknown."""
+    query = select(Piece).where(Piece.project_id == project_id, Piece.checkpoint_id == checkpoint_id)
     said = {
         piece.name: PieceSpec(piece.presence, piece.evidence, piece.position_evidence, piece.moment)
         for piece in session.scalars(query)

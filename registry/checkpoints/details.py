@@ -48,9 +48,8 @@ def write_details(
             for parent in registration.parents
         ],
     )
-    record_scores(
-        session, project_id, [(identity, score) for identity, given in registrations for score in given.scores]
-    )
+    scored = [(identity, score) for identity, given in registrations for score in given.scores]
+    record_scores(session, project_id, scored, unscored=not again)
 
 
 def _tags(registration: Registration) -> Iterator[dict[str, Any]]:

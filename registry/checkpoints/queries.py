@@ -74,11 +74,19 @@ def list_checkpoints(
 def _page_ids(session: Session, prepared: Prepared, limit: int, plain: Sequence[Any] | None) -> list[tuple[Any, ...]]:
     """(id, key values...) of the page and of one row more, which tells whether another page follows."""
     driving = driving_score(prepared)
-    if driving is not None and (plain is None or plain[:1] != [None]):
-        found = [tuple(row) for row in session.execute(driven_select(prepared, limit + 1, plain, driving))]
+    if driving is None:
+        return _run(session, page_select(prepared, limit + 1, plain))
+    found = []
+    if plain is None or plain[:1] != [None]:
+        found = _run(session, driven_select(prepared, limit + 1, plain, driving))
         if len(found) > limit or _constrained(prepared, driving):
             return found
-    return [tuple(row) for row in session.execute(page_select(prepared, limit + 1, plain))]
+        plain = None
+    return found + _run(session, page_select(prepared, limit + 1 - len(found), plain, unranked=True))
+
+
+def _run(session: Session, statement: Select[Any]) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in session.execute(statement)]
 
 
 def driving_score(prepared: Prepared) -> ScoreChoice | None:
@@ -108,10 +116,13 @@ def page_select(
     count: int,
     plain: Sequence[Any] | None = None,
     driving: tuple[ScoreChoice, tuple[int, int]] | None = None,
+    *,
+    unranked: bool = False,
 ) -> Select[Any]:
     """The statement that finds a page, apart from its execution so that a test can read its plan.
 
-    `driving` is a score and the (project, metric) whose finite values are walked.
+    `driving` is a score and the (project, metric) whose finite values are walked. `unranked`: only what has no
+    finite value of the first key, in the order of the others.
     """
     score = current_score.alias("driving")
     columns = prepared.columns()
@@ -121,8 +132,13 @@ def page_select(
     where = _conditions(prepared, columns)
     if driving is None and prepared.project_ids is not None:
         where.append(_in_projects(prepared.project_ids, prepared.sqlite))
-    if plain is not None:
-        where.append(keyset.after(keys, keyset.from_plain(keys, plain)))
+    values = None if plain is None else keyset.from_plain(keys, plain)
+    ordered = keys
+    if unranked:
+        where.append(keys[0].expression.is_(None))
+        ordered, values = keys[1:], values and values[1:]
+    if values is not None:
+        where.append(keyset.after(ordered, values))
     query: Any = select(checkpoint.c.id, *(key.expression.label(f"key_{place}") for place, key in enumerate(keys)))
     if driving is None:
         query = query.select_from(checkpoint)
@@ -131,7 +147,7 @@ def page_select(
         where += [score.c.project_id == project_id, score.c.score_metric_id == metric_id, score.c.value.is_not(None)]
         # By id alone: told of the project too, PostgreSQL may scan all of it for each score before it has statistics.
         query = query.select_from(score).join(checkpoint, checkpoint.c.id == score.c.checkpoint_id)
-    found: Select[Any] = columns.join_to(query).where(*where).order_by(*(key.clause for key in keys))
+    found: Select[Any] = columns.join_to(query).where(*where).order_by(*(key.clause for key in ordered))
     return found.limit(count)
 
 

@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from registry import strict_json
 from registry.db import to_micros
-from registry.evals.scores import NewScore
+from registry.evals.scores import NewScore, text_of
 from registry.snapshots import CodeSpec, DataSpec, LayoutSpec
 from registry.types import CheckpointState, Kind, Presence, Relation
 
-BYTES: Final = 8  # of hash per field; eight zeros: the field was not given
+BYTES: Final = 8  # of hash per field
+_NOT_GIVEN: Final = bytes(BYTES)
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,12 @@ FIELDS: Final = tuple(
 
 def content_digest(registration: Registration) -> bytes:
     """BYTES of hash for each of FIELDS."""
-    return b"".join(_hash(getattr(registration, name)) for name in FIELDS)
+    return b"".join([_hash(_content_of(registration, name)) for name in FIELDS])
+
+
+def _content_of(registration: Registration, name: str) -> Any:
+    value = getattr(registration, name)
+    return sorted(map(text_of, value)) if name == "scores" else value
 
 
 def differing_fields(one: bytes, other: bytes) -> list[str]:
@@ -138,7 +144,7 @@ def _parts(digest: bytes) -> Iterator[bytes]:
 
 def _hash(value: Any) -> bytes:
     if value is None or value is False or (isinstance(value, Mapping | Sequence) and not value):
-        return bytes(BYTES)
+        return _NOT_GIVEN
     return blake2b(strict_json.canonical(_plain(value)).encode(), digest_size=BYTES).digest()
 
 

@@ -103,7 +103,8 @@ def _always() -> tuple[Any, dict[str, Value], Columns]:
 
 
 def _parts(value: Value) -> list[Any]:
-    return [part for part in (value.plain, value.special, value.text) if part is not None]
+    special = value.special() if value.special is not None else None
+    return [part for part in (value.plain, special, value.text) if part is not None]
 
 
 def _joined(value: Value, parts: Iterator[Any]) -> Any:

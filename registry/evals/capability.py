@@ -34,7 +34,7 @@ class Ranking:
     `evaluated`: has any score. `percentile`: NaN where not evaluated, or on too few benchmarks. `composite`: the
     chance-normalised mean of the same benchmarks. `standing`: what conditions are held against: the percentile, or on
     the `absolute` basis the composite clipped to 0..1. `chosen`: (n, families) the place of the column that stands for
-    a family, -1 for none. `ranks`: (n, columns) percentiles within each column. `size` and `runs`: the population.
+    a family, -1 for none. `ranks`: (n, columns) percentiles within each column. `members`: the population.
     """
 
     capability: str
@@ -46,8 +46,12 @@ class Ranking:
     evaluated: Booleans
     chosen: Integers
     ranks: Floats
-    size: int
+    members: Booleans
     runs: int
+
+    @property
+    def size(self) -> int:
+        return int(self.members.sum())
 
 
 def rank_capability(table: ScoreTable, capability: str, reference: Booleans | None = None) -> Ranking:
@@ -88,7 +92,8 @@ def _summary(
     composite = np.where(enough, _mean_of_chosen(points, chosen), np.nan)
     absolute = np.where(np.isfinite(composite), np.clip(composite, 0.0, 1.0), percentile)
     evaluated = np.asarray(np.isfinite(table.values[:, places]).any(axis=1))
-    members = reference & evaluated
+    own = np.isfinite(table.values[:, places]) & ~table.via[:, places]
+    members = np.asarray(reference & own.any(axis=1))
     return Ranking(
         capability,
         basis,
@@ -99,7 +104,7 @@ def _summary(
         evaluated,
         chosen,
         ranks,
-        int(members.sum()),
+        members,
         len(np.unique(table.runs[members])),
     )
 

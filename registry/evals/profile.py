@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from registry.checkpoints.commands import CheckpointNotFound
+from registry.checkpoints.errors import CheckpointNotFound
 from registry.evals.catalogue import LOWER_METRICS, catalogue
 from registry.ids import to_text
 from registry.models import Checkpoint, CurrentScore, Run
@@ -81,13 +81,14 @@ def profile(session: Session, checkpoint_id: int) -> Profile:
     columns, metric_ids = read_columns(session, [project_id])
     wanted = [column for column in columns if column.benchmark.capability is not None]
     table = read_table(session, [project_id], wanted, columns, metric_ids, include=checkpoint_id)
+    own = _own_scores(session, project_id, checkpoint_id)
+    errors = {columns[metric_ids[metric]]: stderr for metric, stderr in own.items() if metric in metric_ids}
+    unknown = {each.name for each in errors if each.benchmark.capability is None and each.metric not in LOWER_METRICS}
     names = [each.name for each in catalogue().capabilities]
     if checkpoint_id not in table.checkpoints:
-        return Profile(checkpoint_id, (), tuple(names), ())
+        return Profile(checkpoint_id, (), tuple(names), tuple(sorted(unknown)))
     place = int(table.checkpoints.searchsorted(checkpoint_id))
-    own = _own_scores(session, project_id, checkpoint_id)
     peers = _peers(session, project_id, table, place)
-    errors = {columns[metric_ids[metric]]: stderr for metric, stderr in own.items() if metric in metric_ids}
     standings = []
     for name in names:
         ranking = rank_capability(table, name)
@@ -95,9 +96,6 @@ def profile(session: Session, checkpoint_id: int) -> Profile:
             of_size = rank_capability(table, name, peers) if peers is not None else None
             standings.append(_standing(table, ranking, of_size, place, errors))
     evaluated = {standing.capability for standing in standings}
-    unknown = {
-        column.name for column in errors if column.benchmark.capability is None and column.metric not in LOWER_METRICS
-    }
     return Profile(
         checkpoint_id,
         tuple(standings),

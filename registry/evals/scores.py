@@ -20,6 +20,9 @@ from registry.models import Benchmark, CurrentScore, Score, ScoreMetric, ScoreSe
 from registry.upsert import any_of, chunks, insert_into, insert_missing
 
 
+_SERIES = ScoreSeries.__table__  # as a plain table it is read at half the cost
+
+
 @dataclass(frozen=True)
 class NewScore:
     """One number: checkpoint x benchmark. The value may be non-finite: it is kept and shown, and never ranked.
@@ -43,6 +46,11 @@ class NewScore:
     replica_id: int | None = None
 
 
+def text_of(score: NewScore) -> str:
+    """All that a score says, as one text; no two different scores have the same."""
+    return "\0".join(map(str, (*_series_key(score), _identity(score))))
+
+
 def split_metric(metric: str) -> tuple[str, str]:
     """A harness's `metric,filter` at its last comma; the filter `none` is none: 'acc,none' is ('acc', '')."""
     name, comma, filter_name = metric.rpartition(",")
@@ -51,8 +59,13 @@ def split_metric(metric: str) -> tuple[str, str]:
     return name, "" if filter_name == "none" else filter_name
 
 
-def record_scores(session: Session, project_id: int, scored: Sequence[tuple[int, NewScore]]) -> int:
-    """Keep scores of checkpoints (id, score); gives how many of them were new. Sending them again adds nothing."""
+def record_scores(
+    session: Session, project_id: int, scored: Sequence[tuple[int, NewScore]], *, unscored: bool = False
+) -> int:
+    """Keep scores of checkpoints (id, score); gives how many of them were new. Sending them again adds nothing.
+
+    `unscored`: the caller knows that none of the checkpoints has a score yet.
+    """
     if not scored:
         return 0
     series = _series_ids(session, project_id, [score for _, score in scored])
@@ -76,7 +89,7 @@ def record_scores(session: Session, project_id: int, scored: Sequence[tuple[int,
                 "replica_id": score.replica_id,
             },
         )
-    known = _known(session, project_id, list(rows))
+    known = set() if unscored else _known(session, project_id, list(rows))
     fresh = [row for key, row in rows.items() if key not in known]
     insert_missing(session, Score, fresh)
     metric_of = dict(series.values())
@@ -110,14 +123,9 @@ def _make_current(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def _identity(score: NewScore) -> int:
     """63 bits over what makes a result itself: the value, its error, when, and on which copy."""
-    said = [
-        strict_json.canonical(float(score.value)),
-        None if score.stderr is None else strict_json.canonical(float(score.stderr)),
-        None if score.evaluated_at is None else to_micros(score.evaluated_at),
-        score.replica_id,
-    ]
-    digest = blake2b(strict_json.canonical(said).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1
+    micros = None if score.evaluated_at is None else to_micros(score.evaluated_at)
+    said = f"{float(score.value)!r} {score.stderr!r} {micros} {score.replica_id}"
+    return int.from_bytes(blake2b(said.encode(), digest_size=8).digest(), "big") >> 1
 
 
 SeriesKey = tuple[str, str, str, int | None, str | None, str | None, str | None, int | None, str]
@@ -133,12 +141,12 @@ def _series_key(score: NewScore) -> SeriesKey:
         score.harness,
         score.harness_version,
         score.n_samples,
-        strict_json.canonical(score.comparability) if score.comparability else "{}",
+        strict_json.canonical(score.comparability),
     )
 
 
 def _series_digest(key: SeriesKey) -> bytes:
-    return blake2b(strict_json.canonical(list(key)).encode(), digest_size=16).digest()
+    return blake2b("\0".join(map(str, key)).encode(), digest_size=16).digest()
 
 
 def _series_ids(session: Session, project_id: int, scores: Sequence[NewScore]) -> dict[SeriesKey, tuple[int, int]]:
@@ -174,8 +182,8 @@ def _series_ids(session: Session, project_id: int, scores: Sequence[NewScore]) -
 def _known_series(session: Session, project_id: int, digests: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
     found: dict[bytes, tuple[int, int]] = {}
     for chunk in chunks(digests):
-        query = select(ScoreSeries.digest, ScoreSeries.id, ScoreSeries.score_metric_id).where(
-            ScoreSeries.project_id == project_id, ScoreSeries.digest.in_(chunk)
+        query = select(_SERIES.c.digest, _SERIES.c.id, _SERIES.c.score_metric_id).where(
+            _SERIES.c.project_id == project_id, _SERIES.c.digest.in_(chunk)
         )
         found.update((row.digest, (row.id, row.score_metric_id)) for row in session.execute(query))
     return found

@@ -1,6 +1,7 @@
 """Does each term fit its field? Mistakes of type are found at their character, before any SQL is made."""
 
 from datetime import datetime
+from functools import lru_cache
 
 from registry import ids
 from registry.filters import syntax
@@ -16,6 +17,7 @@ MAX_FIELDS = 100
 _EQUALITY = (syntax.Operator.EQUAL, syntax.Operator.NOT_EQUAL)
 
 
+@lru_cache(256)
 def parse_filter(text: str) -> syntax.Node | None:
     """Reads a filter and checks it against the catalogue. None for an empty text; raises InvalidFilter."""
     node = read_filter(text)
@@ -25,6 +27,7 @@ def parse_filter(text: str) -> syntax.Node | None:
     return node
 
 
+@lru_cache(256)
 def parse_fields(text: str) -> tuple[syntax.Field, ...]:
     """Reads `loss, scores.gsm8k`: what a list shows of each checkpoint."""
     keys = read_order(text, MAX_FIELDS)
@@ -35,6 +38,7 @@ def parse_fields(text: str) -> tuple[syntax.Field, ...]:
     return tuple(key.field for key in keys)
 
 
+@lru_cache(256)
 def parse_order_by(text: str) -> tuple[syntax.OrderKey, ...]:
     """Reads `scores.gsm8k desc, step`."""
     keys = read_order(text)

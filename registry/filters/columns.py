@@ -6,7 +6,7 @@ looks up only what it walks over. A missing value is NULL, and so is a non-finit
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -35,10 +35,10 @@ _ALWAYS_THERE = ("run", "attempt")
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """`plain` compares and orders; `special` is the marker of a non-finite number; `text` a config value's text."""
+    """`plain` compares and orders; `special` makes the marker of a non-finite number; `text` a config value's text."""
 
     plain: Expression
-    special: Expression | None = None
+    special: Callable[[], Expression] | None = None  # most filters compare only, so it is made when asked for
     text: Expression | None = None
 
 
@@ -88,7 +88,7 @@ class Columns:
     def _own(self, name: str) -> Value:
         match name:
             case "loss" | "lr":
-                return Value(checkpoint.c[name], checkpoint.c[f"{name}_special"])
+                return Value(checkpoint.c[name], lambda: checkpoint.c[f"{name}_special"])
             case "attempt":
                 return Value(checkpoint.c.attempt_number)
             case "data_version":
@@ -117,9 +117,10 @@ class Columns:
         choice = self.scores[names]
         metric_ids = choice.metric_ids(self.project_id) if choice is not None else ()
         if choice is None or not metric_ids:
-            return Value(cast(null(), Double()), null())
+            return Value(cast(null(), Double()), null)
         if self.driving is not None and self.driving[0] == choice:
-            return Value(self.driving[1].c.value, self.driving[1].c.special)
+            walked = self.driving[1].c
+            return Value(walked.value, lambda: walked.special)
         return _number(tables.current_score, score_metric_id=metric_ids)
 
     def _capability(self, name: str) -> Value:
@@ -149,7 +150,7 @@ def _lookup(table: Any, column: str, **named: Any) -> Expression:
 
 
 def _number(table: Any, **named: Any) -> Value:
-    return Value(_lookup(table, "value", **named), _lookup(table, "special", **named))
+    return Value(_lookup(table, "value", **named), lambda: _lookup(table, "special", **named))
 
 
 def _config(path: str) -> Value:

@@ -129,15 +129,15 @@ def _missing(value: Value) -> Expression:
     if value.text is not None:
         return or_(value.text.is_(None), value.text == literal("null"))
     if value.special is not None:
-        return and_(value.plain.is_(None), value.special.is_(None))
+        return and_(value.plain.is_(None), value.special().is_(None))
     return value.plain.is_(None)
 
 
 def _nan(value: Value) -> Expression:
     """Two-valued: a missing value is not NaN."""
-    marker = value.text if value.text is not None else value.special
-    if marker is None:
+    if value.special is None and value.text is None:
         return false()
+    marker = value.text if value.special is None else value.special()
     return func.coalesce(marker, literal("")) == literal("NaN")
 
 

@@ -66,12 +66,22 @@ def prepare(
         order = parse_order_by(order_by)
     with _reading("fields"):
         asked = parse_fields(fields)
-    used = [(field, fields) for field in asked] + [(key.field, order_by) for key in order]
-    used += [(term.field, text) for term in (syntax.terms_of(node) if node else [])]
+    used = [_Use(field, fields, "fields") for field in asked]
+    used += [_Use(key.field, order_by, "order_by") for key in order]
+    used += [_Use(term.field, text, "filter") for term in (syntax.terms_of(node) if node else [])]
     scope, node = _narrowed(session, project_ids, node)
-    scores = choose_scores(session, scope, _names_of("scores", [field for field, _ in used]))
-    shown = tuple(dict.fromkeys(field for field, _ in used if not find_field(field, "").spec.some))
+    scores = choose_scores(session, scope, _names_of("scores", [use.field for use in used]))
+    shown = tuple(dict.fromkeys(use.field for use in used if not find_field(use.field, "").spec.some))
     return Prepared(node, order, shown, scope, scores, _percentiles(used, capabilities), _is_sqlite(session))
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A field where it stands: in which text, and which parameter that is."""
+
+    field: syntax.Field
+    text: str
+    parameter: str
 
 
 @contextmanager
@@ -93,19 +103,17 @@ def _names_of(group: str, fields: Sequence[syntax.Field]) -> list[tuple[str, ...
     return [reference.names for reference in references if reference.spec.path == (group,)]
 
 
-def _percentiles(
-    used: Sequence[tuple[syntax.Field, str]], capabilities: CapabilityResolver | None
-) -> dict[str, Mapping[int, float]]:
+def _percentiles(used: Sequence[_Use], capabilities: CapabilityResolver | None) -> dict[str, Mapping[int, float]]:
     found: dict[str, Mapping[int, float]] = {}
-    for field, text in used:
-        if field.segments[0] != "capabilities" or field.segments[1] in found:
+    for use in used:
+        if use.field.segments[0] != "capabilities" or use.field.segments[1] in found:
             continue
-        name = field.segments[1]
+        name = use.field.segments[1]
         percentiles = capabilities(name) if capabilities is not None else None
         if percentiles is None:
             what = f"there are too few scored checkpoints to rank {name!r}, or no such capability"
             expected = ["a capability with a population of at least 20 checkpoints from 3 runs"]
-            raise InvalidFilter(what, text, field.place(1), expected)
+            raise InvalidFilter(what, use.text, use.field.place(1), expected, parameter=use.parameter)
         found[name] = percentiles
     return found
 

@@ -6,11 +6,12 @@ still stands on; null means all of them, -1 none. A checkpoint beyond it is supe
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, Index, UniqueConstraint
+from sqlalchemy import CheckConstraint, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from registry.db import Base, one_of, within_project
 
+WAITING = "resumed_from_step IS NOT NULL AND resumed_from_checkpoint_id IS NULL"
 STATES = ("running", "finished", "failed", "lost", "stalled", "stopped")
 
 
@@ -26,6 +27,12 @@ class Attempt(Base):
         within_project("environment_id", "environment"),
         within_project("layout_id", "layout"),
         Index(None, "project_id", "resumed_from_checkpoint_id"),
+        Index(
+            "ix_attempt_waiting",
+            "project_id",
+            sqlite_where=text(WAITING),
+            postgresql_where=text(WAITING),
+        ),
         Index(None, "project_id", "config_id"),
         Index(None, "project_id", "environment_id"),
         Index(None, "project_id", "layout_id"),

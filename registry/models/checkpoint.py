@@ -43,9 +43,7 @@ class Checkpoint(Base):
     project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
     run_id: Mapped[int]
     attempt_id: Mapped[int]
-    attempt_number: Mapped[
-        int
-    ]  # the attempt's own, which never changes: the first part of the order within a run
+    attempt_number: Mapped[int]  # the attempt's own, which never changes: the first part of the order within a run
     step: Mapped[int]
     kind: Mapped[str]
     state: Mapped[str]
@@ -69,8 +67,6 @@ class Checkpoint(Base):
     stall_seconds: Mapped[float | None]
     milestone: Mapped[bool]
     notes: Mapped[str | None]
-    registration: Mapped[
-        bytes
-    ]  # a digest per field of the first registration; see registry.checkpoints.registration
+    registration: Mapped[bytes]  # a digest per field of the first registration; see registry.checkpoints.registration
     created_at: Mapped[datetime]
     committed_at: Mapped[datetime | None]

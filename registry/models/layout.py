@@ -13,9 +13,7 @@ class Layout(Base):
     __table_args__ = (
         UniqueConstraint("project_id", "id"),
         UniqueConstraint("project_id", "digest"),
-        CheckConstraint(
-            "world_size >= 1 AND tp >= 1 AND pp >= 1 AND dp >= 1 AND cp >= 1 AND ep >= 1", name="degrees"
-        ),
+        CheckConstraint("world_size >= 1 AND tp >= 1 AND pp >= 1 AND dp >= 1 AND cp >= 1 AND ep >= 1", name="degrees"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)

@@ -23,9 +23,7 @@ class Score(Base):
     project_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     checkpoint_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     series_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    digest: Mapped[int] = mapped_column(
-        primary_key=True, autoincrement=False
-    )  # of value, error, time and replica
+    digest: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # of value, error, time and replica
     value: Mapped[float | None]
     special: Mapped[str | None]
     stderr: Mapped[float | None]

@@ -17,9 +17,7 @@ class SeriesChunk(Base):
     attempt_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     name: Mapped[str] = mapped_column(primary_key=True)
     first_step: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    digest: Mapped[bytes] = mapped_column(
-        primary_key=True
-    )  # 16 bytes, of the body: sending it again adds nothing
+    digest: Mapped[bytes] = mapped_column(primary_key=True)  # 16 bytes, of the body: sending it again adds nothing
     last_step: Mapped[int]
     count: Mapped[int]
     arrival: Mapped[int]

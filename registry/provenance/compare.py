@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from registry import strict_json
-from registry.checkpoints.commands import CheckpointNotFound
+from registry.checkpoints.errors import CheckpointNotFound
 from registry.checkpoints.rows import CheckpointIdentity, RunName
 from registry.evals.results import EvalResult, Readings, results_of
 from registry.ids import to_text
@@ -34,8 +34,11 @@ from registry.provenance.suspects import (
     changes_of_config,
     changes_of_mix,
     rank_suspects,
+    relative_change,
 )
 from registry.snapshots import CodeSpec, flatten
+
+WHOLLY_REPLACED = 0.999  # total variation from which two mixes have nothing in common
 
 __all__ = ["CodeChanges", "Comparison", "DataChanges", "compare_checkpoints", "compare_scores"]
 
@@ -118,6 +121,7 @@ def compare_checkpoints(
             *_code_suspects(code),
             *changes_of_config(environment, "environment"),
             *_attempt_suspects(old, new),
+            *_training_suspects(old, new),
         ]
         suspects = rank_suspects(changes, scores.fallen_capabilities(), history)
     return Comparison(
@@ -295,12 +299,14 @@ def _code_changes(old: CodeSpec | None, new: CodeSpec | None) -> CodeChanges:
 
 
 def _data_suspects(data: DataChanges) -> list[Change]:
-    if data.mix.total_variation is not None or data.baseline == data.candidate:
+    """By source; as a whole where the mix is unknown, or nothing of it stayed, so that no source stands out."""
+    replaced = data.mix.total_variation is not None and data.mix.total_variation > WHOLLY_REPLACED
+    if data.baseline == data.candidate or (data.mix.total_variation is not None and not replaced):
         return changes_of_mix(data.mix)
     if data.baseline is None or data.candidate is None:
         return []
-    words = f"data version went from {data.baseline} to {data.candidate}, {data.mix.why}"
-    return [Change("data_version", "data", 1.0, words)]
+    why = "which have no source in common" if replaced else data.mix.why
+    return [Change("data_version", "data", 1.0, f"data version went from {data.baseline} to {data.candidate}, {why}")]
 
 
 def _code_suspects(code: CodeChanges) -> list[Change]:
@@ -319,3 +325,12 @@ def _attempt_suspects(old: _Side, new: _Side) -> list[Change]:
         return []
     words = f"attempt {new.identity.attempt} was opened with changes: {new.attempt_changes[:200]}"
     return [Change("attempt.changes", "other", 1.0, words)]
+
+
+def _training_suspects(old: _Side, new: _Side) -> list[Change]:
+    """That the candidate saw fewer tokens: what it has not learned it has not lost."""
+    before, after = old.tokens_seen, new.tokens_seen
+    if before is None or after is None or after >= before:
+        return []
+    words = f"it was trained on {after / 1e9:.3g}B tokens, the baseline on {before / 1e9:.3g}B"
+    return [Change("tokens_seen", "schedule", relative_change(before, after), words)]

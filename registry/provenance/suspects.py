@@ -38,7 +38,7 @@ TIED_WORDS: dict[str, tuple[str, ...]] = {
     "lm": ("web", "cc", "pile", "c4"),
 }
 _FEEDING = re.compile(
-    r"^data_version$|sequence_length|seq_len|max_position|loader|tokeniz|vocab|packing|shuffle|blend|chat_template"
+    r"^data_version$|^tokens_seen$|sequence_length|seq_len|max_position|loader|tokeniz|vocab|packing|shuffle|blend|chat_template"
 )
 _POSITION = re.compile(r"(?:\.\d+)+$")
 
@@ -105,14 +105,14 @@ def _short(value: Any) -> str:
 
 
 def changes_of_mix(mix: MixChange) -> list[Change]:
-    """One change per data source, by tokens where both are known, else by share; none where the mix is unknown."""
+    """One change per data source whose share changed, sized by tokens where both are known; none of an unknown mix."""
     found = []
     for each in mix.sources:
+        if each.old_share is None or each.new_share is None or abs(each.old_share - each.new_share) < 1e-9:
+            continue
         old, new, unit = each.old_tokens, each.new_tokens, "tokens"
         if old is None or new is None:
             old, new, unit = each.old_share, each.new_share, "share"
-        if old is None or new is None or old == new:
-            continue
         amounts = f"{_amount(old, unit)} to {_amount(new, unit)}"
         words = f"data source {each.source} went from {amounts}"
         found.append(Change(f"data.{each.source}", "data", relative_change(old, new), words, each.source))

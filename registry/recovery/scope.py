@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, Final
 
 from sqlalchemy import Select, or_, select
@@ -38,7 +39,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One checkpoint of the scope, with what the hard filters look at. `generation` 0 is the run itself, 1 its parent run."""
+    """One checkpoint of the scope, with what the filters look at. `generation` 0: the run itself, 1: its parent run."""
 
     identity: CheckpointIdentity
     generation: int
@@ -85,7 +86,7 @@ def scope_of_run(session: Session, run_id: int) -> Scope:
 
 
 def scope_of_alias(session: Session, alias: str) -> Scope:
-    """The run of what `project/name` points at, and what the alias served before. Raises ProjectNotFound, AliasNotFound."""
+    """The run of what `project/name` points at, and what it served before. Raises ProjectNotFound, AliasNotFound."""
     project_name, _, name = alias.partition("/")
     project = find_project(session, project_name)
     target = get_alias(session, project.id, name).checkpoint_id
@@ -138,7 +139,7 @@ def _start(attempt: Attempt) -> tuple[int | None, int] | None:
 
 
 def scope_select(scope: Scope) -> Select[Any]:
-    """Every checkpoint of the runs and of the alias's past, newest step first; apart, so that a test can read its plan."""
+    """Every checkpoint of the runs and of the alias's past, newest first; apart, so that a test can read its plan."""
     tagged = (
         select(CheckpointTag.name)
         .where(
@@ -149,7 +150,7 @@ def scope_select(scope: Scope) -> Select[Any]:
         .correlate(Checkpoint)
         .exists()
     )
-    return (
+    query: Any = (
         select(
             Checkpoint.id,
             Checkpoint.run_id,
@@ -170,6 +171,8 @@ def scope_select(scope: Scope) -> Select[Any]:
         .where(Checkpoint.project_id == scope.project_id, _in_scope(scope))
         .order_by(Checkpoint.run_id, Checkpoint.attempt_number.desc(), Checkpoint.step.desc(), Checkpoint.kind)
     )
+    found: Select[Any] = query
+    return found
 
 
 def _in_scope(scope: Scope) -> Any:
@@ -246,9 +249,9 @@ def read_copies(session: Session, scope: Scope) -> dict[int, list[Copy]]:
 
 
 def seconds_per_step(seen: Sequence[Seen]) -> float | None:
-    """The median time of a step between neighbouring checkpoints of one attempt; None where their times are not known."""
+    """The median time of a step between neighbouring checkpoints of one attempt; None where no times are known."""
     rates = []
-    for newer, older in zip(seen, seen[1:], strict=False):
+    for newer, older in pairwise(seen):
         same = (newer.identity.run.id, newer.identity.attempt) == (older.identity.run.id, older.identity.attempt)
         steps = newer.step - older.step
         if not same or steps <= 0 or newer.saved_at_assumed or older.saved_at_assumed:

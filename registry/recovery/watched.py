@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from registry.errors import Invalid
 from registry.evals.catalogue import catalogue, key_of
-from registry.evals.columns import Column
+from registry.evals.columns import Column, off_scale
 from registry.evals.normalise import TOP, orient
 from registry.evals.score_table import read_columns
 from registry.evals.standard_error import choose_standard_error
@@ -65,10 +66,17 @@ class Watched:
 _Series = tuple[int, int]  # (column, series): results that may be compared with each other
 
 
-def read_watched(session: Session, project_id: int, run_ids: Sequence[int], watch: Watch) -> Watched:
-    """The watched figure of every checkpoint of the runs that has it. Raises NothingToWatch where no such score exists."""
+def read_watched(
+    session: Session, project_id: int, run_ids: Sequence[int], watch: Watch, *, or_nothing: bool = False
+) -> Watched:
+    """The watched figure of every checkpoint of the runs that has it.
+
+    Raises NothingToWatch where no score of the project is of it, unless `or_nothing` is good as well.
+    """
     columns, metric_ids = read_columns(session, [project_id])
     wanted = {place for place, column in enumerate(columns) if _is_wanted(column, watch)}
+    if not wanted and or_nothing:
+        return Watched(watch, {}, (), "", False)
     if not wanted:
         known = sorted({column.benchmark.capability or column.name for column in columns})
         raise NothingToWatch(
@@ -76,9 +84,10 @@ def read_watched(session: Session, project_id: int, run_ids: Sequence[int], watc
         )
     metrics = {metric: place for metric, place in metric_ids.items() if place in wanted}
     found = _read(session, project_id, run_ids, metrics)
-    chosen = _choose(columns, found)
+    members = _choose(columns, found)
+    chosen = [key for member in members for key in member]
     sizes = _sample_counts(session, project_id, {series for _, series in chosen})
-    points, assumed = _combine(columns, found, chosen, sizes)
+    points, assumed = _combine(columns, found, members, sizes)
     names = tuple(sorted({columns[place].name for place, _ in chosen}))
     return Watched(watch, points, names, _left_out(found, chosen), assumed)
 
@@ -119,11 +128,13 @@ def _read(
     )
     found: dict[_Series, dict[int, tuple[float, float | None]]] = {}
     for checkpoint_id, metric, series, value, stderr in session.execute(own):
+        assert value is not None
         found.setdefault((metrics[metric], series), {})[checkpoint_id] = (value, stderr)
     copies = _copies(session, project_id, run_ids)
     for chunk in chunks(sorted(copies)):
         query = select(*columns).where(*finite, of_metric, CurrentScore.checkpoint_id.in_(chunk))
         for copy_id, metric, series, value, stderr in session.execute(query):
+            assert value is not None
             for checkpoint_id in copies[copy_id]:
                 found.setdefault((metrics[metric], series), {}).setdefault(checkpoint_id, (value, stderr))
     return found
@@ -145,55 +156,82 @@ def _copies(session: Session, project_id: int, run_ids: Sequence[int]) -> dict[i
 
 def _choose(
     columns: Sequence[Column], found: Mapping[_Series, Mapping[int, tuple[float, float | None]]]
-) -> list[_Series]:
-    """One series per family: of the whole benchmark, of a listed metric, held by the most checkpoints; each common."""
+) -> list[list[_Series]]:
+    """The members of the composite, one a family, each held by nearly all; of one recorded in parts, all its parts."""
     families: dict[str, list[_Series]] = {}
     for key in found:
         families.setdefault(columns[key[0]].benchmark.family, []).append(key)
 
-    def preference(key: _Series) -> tuple[int, bool, int, int, str]:
+    def preference(key: _Series) -> tuple[int, bool, int, int, str, str, str]:
         column = columns[key[0]]
-        part = column.benchmark.part_of is not None
-        return -len(found[key]), part, column.metric_place, catalogue().position(column.benchmark), column.name
+        skill = column.benchmark.capability not in (None, "lm")
+        position = catalogue().position(column.benchmark)
+        return -len(found[key]), not skill, column.metric_place, position, column.name, column.metric, column.filter
 
-    best = [min(members, key=preference) for members in families.values()]
-    most = max((len(found[key]) for key in best), default=0)
-    return sorted(key for key in best if len(found[key]) >= SHARED_BY * most)
+    members = []
+    for keys in families.values():
+        whole = [key for key in keys if columns[key[0]].benchmark.part_of is None]
+        parts: dict[str, list[_Series]] = {}
+        for key in keys:
+            parts.setdefault(columns[key[0]].benchmark.name, []).append(key)
+        members.append(
+            [min(whole, key=preference)] if whole else [min(each, key=preference) for each in parts.values()]
+        )
+    most = max((len(found[key]) for member in members for key in member), default=0)
+    common = [[key for key in member if len(found[key]) >= SHARED_BY * most] for member in members]
+    return [sorted(member) for member in common if member]
 
 
 def _sample_counts(session: Session, project_id: int, series: set[int]) -> dict[int, int | None]:
     query = select(ScoreSeries.id, ScoreSeries.n_samples).where(
         ScoreSeries.project_id == project_id, ScoreSeries.id.in_(sorted(series))
     )
-    return {identity: count for identity, count in session.execute(query)}
+    return {row.id: row.n_samples for row in session.execute(query)}
 
 
 def _combine(
     columns: Sequence[Column],
     found: Mapping[_Series, Mapping[int, tuple[float, float | None]]],
-    chosen: Sequence[_Series],
+    members: Sequence[Sequence[_Series]],
     sizes: Mapping[int, int | None],
 ) -> tuple[dict[int, Point], bool]:
-    """The mean over the chosen series of each checkpoint that has them all; and whether any error in it is assumed."""
+    """The mean over the members, each the mean over its parts, of every checkpoint that has them all.
+
+    Also whether any standard error in it is assumed.
+    """
+    chosen = [key for member in members for key in member]
     if not chosen:
         return {}, False
-    everywhere = set.intersection(*(set(found[key]) for key in chosen))
+    everywhere = set.intersection(*(_on_scale(columns[key[0]], found[key]) for key in chosen))
     points, assumed = {}, False
     for checkpoint_id in everywhere:
-        values: list[float] = []
-        errors: list[float | None] = []
-        for key in chosen:
-            value, published = found[key][checkpoint_id]
-            column = columns[key[0]]
-            error = choose_standard_error(value, published, sizes.get(key[1]), column.benchmark, column.metric)
-            assumed = assumed or (error is not None and error.is_assumed)
-            placed = orient(value, error.value if error else None, column.benchmark, column.metric)
-            values.append(placed.value)
-            errors.append(placed.stderr)
-        known = [each for each in errors if each is not None]
-        stderr = math.sqrt(math.fsum(each**2 for each in known)) / len(errors) if len(known) == len(errors) else None
-        points[checkpoint_id] = Point(math.fsum(values) / len(values), stderr)
+        means: list[Point] = []
+        for member in members:
+            parts = []
+            for key in member:
+                value, published = found[key][checkpoint_id]
+                column = columns[key[0]]
+                error = choose_standard_error(value, published, sizes.get(key[1]), column.benchmark, column.metric)
+                assumed = assumed or (error is not None and error.is_assumed)
+                placed = orient(value, error.value if error else None, column.benchmark, column.metric)
+                parts.append(Point(placed.value, placed.stderr))
+            means.append(_mean(parts))
+        points[checkpoint_id] = _mean(means)
     return points, assumed
+
+
+def _mean(points: Sequence[Point]) -> Point:
+    """Of independent figures; without an error where one of them has none."""
+    known = [point.stderr for point in points if point.stderr is not None]
+    stderr = math.sqrt(math.fsum(each**2 for each in known)) / len(points) if len(known) == len(points) else None
+    return Point(math.fsum(point.value for point in points) / len(points), stderr)
+
+
+def _on_scale(column: Column, scores: Mapping[int, tuple[float, float | None]]) -> set[int]:
+    """The checkpoints whose score can be of the benchmark's scale; one that cannot is not rescaled by guess."""
+    ids = list(scores)
+    outside = off_scale(np.array([scores[each][0] for each in ids], dtype=float), column.benchmark)
+    return {each for each, is_outside in zip(ids, outside, strict=True) if not is_outside}
 
 
 def _left_out(found: Mapping[_Series, Mapping[int, object]], chosen: Sequence[_Series]) -> str:

@@ -129,16 +129,14 @@ def _with_same_run(results: Sequence[SearchResult]) -> tuple[SearchResult, ...]:
 def _population(found: Evaluation) -> Population:
     table = found.table
     places = list(found.places.values())
-    evaluated = (
-        np.isfinite(table.values[:, places]).any(axis=1) if places else np.zeros(len(table.checkpoints), dtype=bool)
-    )
+    members = np.asarray((np.isfinite(table.values[:, places]) & ~table.via[:, places]).any(axis=1) & table.reference)
     for ranking in found.rankings.values():
-        evaluated = evaluated | ranking.evaluated
-    members = tuple(
+        members |= ranking.members
+    capabilities = tuple(
         CapabilityPopulation(name, ranking.size, ranking.runs, ranking.basis)
         for name, ranking in found.rankings.items()
     )
-    return Population(int((evaluated & table.reference).sum()), members, found.sized, tuple(_warnings(found)))
+    return Population(int(members.sum()), capabilities, found.sized, tuple(_warnings(found)))
 
 
 def _warnings(found: Evaluation) -> list[str]:

@@ -184,6 +184,11 @@ def _is_benchmark(text: str, known: Known | None) -> bool:
     return text not in vocabulary.EVERYDAY_BENCHMARKS and catalogue().get(text) is not None
 
 
+def is_word(text: str) -> bool:
+    """Whether the vocabulary has this word, so that it is no name unless a query says that it is one."""
+    return text in _roles() or catalogue().get(text) is not None
+
+
 @cache
 def _roles() -> dict[str, str]:
     """What each word of the vocabulary is; a capability's name wins over everything."""

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from typing import Final
 
 from registry.evals.catalogue import Benchmark, catalogue
@@ -146,7 +147,7 @@ def _longest(phrase: str, known: Known | None, *, from_start: bool) -> tuple[str
             return written, field
         name = written.removeprefix("scores.")
         if known is not None and known.is_benchmark(name):
-            return written, catalogue().for_metric(name, "")
+            return written, replace(catalogue().for_metric(name, ""), name=name)
         if catalogue().capability(name):
             what = f"'{written}' is a capability, which has no scores of its own"
             raise UnreadableQuery(f"{what}: say 'strong {written}', or compare one of its benchmarks.")

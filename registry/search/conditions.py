@@ -131,7 +131,7 @@ def _read(item: Any) -> Condition:
         if key not in allowed and item[key] is not None:
             raise _Wrong(f"/{key}", f"unknown member; a condition on a {subject} has {', '.join(sorted(allowed))}")
     name = item[subject]
-    if not isinstance(name, str) or not 0 < len(name) <= 256:
+    if not name or not _is_text(name):
         raise _Wrong(f"/{subject}", "expected a name of 1 to 256 characters")
     reader = {"capability": _capability, "benchmark": _benchmark, "field": _field}[subject]
     return reader(name, item)
@@ -156,8 +156,8 @@ def _benchmark(name: str, item: Mapping[str, Any]) -> Condition:
     if relation not in COMPARISONS:
         raise _Wrong("/relation", f"expected one of {' '.join(COMPARISONS)}")
     for key in ("metric", "filter"):
-        if not isinstance(item.get(key, ""), str | None):
-            raise _Wrong(f"/{key}", "expected text")
+        if item.get(key) is not None and not _is_text(item[key]):
+            raise _Wrong(f"/{key}", "expected text of at most 256 characters")
     threshold = _number(item.get("threshold"))
     return BenchmarkCondition(name, relation, threshold, item.get("metric"), item.get("filter"))
 
@@ -174,12 +174,22 @@ def _field(name: str, item: Mapping[str, Any]) -> Condition:
     try:
         condition.node()
     except InvalidFilter as error:
-        raise _Wrong("/field", error.message.splitlines()[0]) from None
+        wrong = "/field" if error.extras["position"] <= len(name) else "/threshold"
+        raise _Wrong(wrong, error.message.splitlines()[0]) from None
     return condition
 
 
+def _is_text(value: Any) -> bool:
+    """Text that a database takes: no NUL, no lone surrogate."""
+    return (
+        isinstance(value, str)
+        and len(value) <= 256
+        and not any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in value)
+    )
+
+
 def _number(value: Any, *, most: float = math.inf) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e300:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= 1e300:
         raise _Wrong("/threshold", "expected a finite number")
     if most < math.inf and not 0 <= value <= most:
         raise _Wrong("/threshold", f"expected a percentile as a fraction from 0 to {most:g}")

@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from registry.search.clauses import is_word
 from registry.search.conditions import FieldCondition
 from registry.search.draft import Draft, Known
 from registry.search.numbers import QUANTITY, SIZE, read_quantity
@@ -74,7 +75,7 @@ def take_runs(draft: Draft, known: Known | None) -> None:
             draft.take(*match.span(), _run(draft, match))
     if known is not None:
         for match in draft.matches(_WORD):
-            if known.is_run(draft.text[match.start() : match.end()]):
+            if not is_word(match[0]) and known.is_run(draft.text[match.start() : match.end()]):
                 draft.take(*match.span(), FieldCondition("run.name", "=", draft.text[match.start() : match.end()]))
 
 

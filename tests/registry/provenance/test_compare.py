@@ -7,7 +7,7 @@ from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from registry.attempts import ResumePoint
-from registry.checkpoints.commands import CheckpointNotFound
+from registry.checkpoints.errors import CheckpointNotFound
 from registry.checkpoints.registration import ParentSpec
 from registry.evals.scores import NewScore
 from registry.provenance.compare import compare_checkpoints
@@ -153,6 +153,26 @@ def test_an_unknown_mix_has_no_distance_but_another_data_version_is_a_suspect(se
     assert found.data_changes.mix.total_variation is None
     assert found.data_changes.mix.why == "neither side has a recorded mix"
     assert [each.changes for each in found.suspects] == [("data_version",)]
+
+
+def test_an_earlier_step_of_the_same_mix_has_seen_less_and_no_source_is_blamed(session: Session) -> None:
+    run = make_run(session)
+    mix = data("pile", web=0.7, math=0.3)
+    old = make_checkpoint(session, run, 2, data_version=mix, tokens_seen=300 * 10**9, scores=[gsm8k(0.6)])
+    new = make_checkpoint(session, run, 1, data_version=mix, tokens_seen=30 * 10**9, scores=[gsm8k(0.3)])
+    (suspect,) = compare_checkpoints(session, old, new).suspects
+    assert suspect.changes == ("tokens_seen",)
+    assert "30B tokens, the baseline on 300B" in suspect.reasons[0]
+
+
+def test_a_data_set_replaced_as_a_whole_is_one_suspect(session: Session) -> None:
+    run = make_run(session)
+    old = make_checkpoint(session, run, 1, data_version=data("c4", c4=1.0), scores=[mmlu(0.6)])
+    new = make_checkpoint(session, run, 2, data_version=data("pile", web=0.7, code=0.3), scores=[mmlu(0.5)])
+    found = compare_checkpoints(session, old, new)
+    assert found.data_changes.mix.total_variation == pytest.approx(1.0)
+    assert [each.changes for each in found.suspects] == [("data_version",)]
+    assert "no source in common" in found.suspects[0].reasons[0]
 
 
 def test_evaluations_under_other_conditions_are_not_comparable(session: Session) -> None:

@@ -84,11 +84,35 @@ def test_the_scan_agrees_with_summing_over_a_fine_grid() -> None:
 
 
 def test_unequal_spacing_and_errors_are_taken() -> None:
-    steps = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 2000, 3000]
-    values = [0.25] * 11 + [0.27, 0.15, 0.14]
-    found = find_onset(steps, values, [0.012] * 7 + [0.009] * 7)
+    steps = [0, 128, 256, 512, 600, 700, 1000, 1100, 1300, 2000, 3000, 3100]
+    values = [0.25, 0.25, 0.26, 0.25, 0.26, 0.25, 0.26, 0.27, 0.26, 0.15, 0.14, 0.15]
+    found = find_onset(steps, values, [0.012] * 6 + [0.009] * 6)
     assert found.is_established
-    assert found.last_known_good == 1000
+    assert found.last_known_good == 1300
+    assert found.p_bad[0] == 0.0
+
+
+PYTHIA_STEPS = [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 3000, *range(13000, 144000, 10000)]
+# lambada_openai accuracy of Pythia 1.4B, generation v1, to four digits: flat at 0, a climb, saturation, never a fall.
+LAMBADA = [
+    *([0.0] * 11),
+    *(0.0673, 0.3243, 0.4696, 0.5152, 0.5354, 0.5612, 0.5603, 0.5837, 0.5905, 0.5909, 0.5919, 0.6016, 0.6134),
+    *(0.6125, 0.6119, 0.6161),
+]
+
+
+def test_a_learning_curve_that_saturates_has_not_fallen() -> None:
+    errors = [max(0.0005, math.sqrt(p * (1 - p) / 5152)) for p in LAMBADA]
+    found = find_onset(PYTHIA_STEPS, LAMBADA, errors)
+    assert not found.is_established
+
+
+def test_points_that_scatter_more_than_their_errors_prove_nothing() -> None:
+    rng = np.random.default_rng(8)
+    scattered = TREND + rng.standard_normal(20) * 0.05
+    honest, claimed = (find_onset(STEPS, list(scattered), [error] * 20) for error in (0.05, 0.005))
+    assert not honest.is_established
+    assert not claimed.is_established
 
 
 def test_last_known_good_is_safe_where_the_best_score_is_not() -> None:

@@ -1,0 +1,101 @@
+"""A real service in a process of its own, over either database, for a benchmark to talk to."""
+
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+
+from tests.databases import postgresql_server
+
+
+class Service:
+    """Calls over one connection pool, on loopback."""
+
+    def __init__(self, url: str, token: str, process: "subprocess.Popen[bytes]", ready_seconds: float) -> None:
+        self.url, self.process, self.ready_seconds = url, process, ready_seconds
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._pool = urllib3.HTTPConnectionPool("127.0.0.1", int(url.rpartition(":")[2]), maxsize=32, headers=headers)
+
+    def call(self, method: str, path: str, body: Any = None, fields: dict[str, str] | None = None) -> Any:
+        raw = None if body is None else json.dumps(body).encode()
+        query = f"?{urlencode(fields)}" if fields else ""
+        answer = self._pool.request(method, f"/api/v1{path}{query}", body=raw, retries=False)
+        if answer.status >= 400:
+            raise RuntimeError(f"{method} {path}: {answer.status} {answer.data[:500]!r}")
+        return json.loads(answer.data)
+
+    @property
+    def resident_bytes(self) -> int:
+        """Memory of the service's process."""
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise RuntimeError("no VmRSS")
+
+
+@contextmanager
+def running(backend: str) -> Iterator[Service]:
+    """A fresh service on SQLite or PostgreSQL."""
+    with tempfile.TemporaryDirectory(prefix="cairn-bench-") as home:
+        if backend == "postgresql":
+            with postgresql_server() as url, _process(home, url) as service:
+                yield service
+        else:
+            with _process(home, None) as service:
+                yield service
+
+
+@contextmanager
+def _process(home: str, database_url: str | None) -> Iterator[Service]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = os.environ | {"CAIRN_HOME": home, "CAIRN_PORT": str(port)}
+    if database_url:
+        environment["CAIRN_DATABASE_URL"] = database_url
+    with open(Path(home) / "log", "wb") as log:
+        began = time.monotonic()
+        command = [str(Path(sys.executable).with_name("cairn-server")), "serve"]
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        url = f"http://127.0.0.1:{port}"
+        while True:
+            try:
+                if urllib3.request("GET", f"{url}/health/ready", retries=False, timeout=1).status == 200:
+                    break
+            except urllib3.exceptions.HTTPError:
+                pass
+            if process.poll() is not None or time.monotonic() - began > 60:
+                raise RuntimeError((Path(home) / "log").read_text()[-2000:])
+            time.sleep(0.02)
+        token = (Path(home) / "admin-token").read_text().strip()
+        yield Service(url, token, process, time.monotonic() - began)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+def line(name: str, **figures: Any) -> None:
+    """One JSON line of results."""
+    rounded = {key: round(value, 2) if isinstance(value, float) else value for key, value in figures.items()}
+    print(json.dumps({"benchmark": name, **rounded}), flush=True)
+
+
+def median(values: Sequence[float]) -> float:
+    return statistics.median(values)

@@ -1,0 +1,130 @@
+"""Where a registration belongs: its run, and which attempt of it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from registry import attempts, strict_json
+from registry.attempts import AttemptNotFound
+from registry.checkpoints.errors import DataCursorTooLarge
+from registry.checkpoints.registration import Registration, content_digest
+from registry.errors import FieldError, RegistryError
+from registry.ids import to_text
+from registry.models import Attempt, Run
+from registry.snapshots import canonical_within_limits
+from registry.upsert import chunks
+
+MAX_CURSOR_CHARACTERS: Final = 65_536
+
+Key = tuple[int, int, int, str]
+Problems = list[tuple[int, RegistryError]]
+
+
+@dataclass(frozen=True)
+class AttemptFacts:
+    """What a checkpoint has from its attempt. `start_unsaid`: nobody said what it loaded; its steps tell."""
+
+    id: int
+    number: int
+    config_id: int | None
+    environment_id: int | None
+    layout_id: int | None
+    live_through_step: int | None
+    start_unsaid: bool
+
+
+@dataclass(frozen=True)
+class Item:
+    """A registration at its place. `index` is its place in the batch."""
+
+    index: int
+    run_id: int
+    attempt: AttemptFacts
+    registration: Registration
+    digest: bytes
+
+    @property
+    def key(self) -> Key:
+        return self.run_id, self.attempt.number, self.registration.step, self.registration.kind
+
+
+def place(
+    session: Session, project_id: int, items: Sequence[tuple[int, int, Registration]], *, make_attempts: bool
+) -> tuple[list[Item], Problems]:
+    """Each (index, run id, registration) at its place; what has none, or holds what cannot be kept, apart."""
+    run_ids = {run_id for _, run_id, _ in items}
+    known = attempts_of(session, project_id, run_ids)
+    without = sorted(run_ids - known.keys())
+    attempts.first_attempts(session, project_id, without)
+    named = {(run_id, registration.attempt) for _, run_id, registration in items if registration.attempt is not None}
+    missing = sorted((run_id, number) for run_id, number in named if number not in known.get(run_id, {1: None}))
+    if missing and make_attempts:
+        attempts.plain_attempts(session, project_id, missing)
+    if without or (missing and make_attempts):
+        known = attempts_of(session, project_id, run_ids)
+    placed: list[Item] = []
+    problems: Problems = []
+    for index, run_id, registration in items:
+        try:
+            _check_values(registration)
+            attempt = _attempt(known[run_id], run_id, registration.attempt)
+            placed.append(Item(index, run_id, attempt, registration, content_digest(registration)))
+        except RegistryError as problem:
+            problems.append((index, problem))
+    return placed, problems
+
+
+def attempts_of(session: Session, project_id: int, run_ids: Iterable[int]) -> dict[int, dict[int, AttemptFacts]]:
+    """Run id to attempt number to what it hands down: its config (else the run's), environment, layout."""
+    known: dict[int, dict[int, AttemptFacts]] = {}
+    for chunk in chunks(sorted(run_ids)):
+        query = (
+            select(
+                Attempt.run_id,
+                Attempt.id,
+                Attempt.number,
+                func.coalesce(Attempt.config_id, Run.config_id).label("config_id"),
+                Attempt.environment_id,
+                Attempt.layout_id,
+                Attempt.live_through_step,
+                Attempt.resumed_from_step,
+                Attempt.restart,
+            )
+            .join(Run, Run.id == Attempt.run_id)
+            .where(Attempt.project_id == project_id, Attempt.run_id.in_(chunk))
+        )
+        for row in session.execute(query):
+            unsaid = row.number > 1 and row.resumed_from_step is None and not row.restart
+            facts = AttemptFacts(
+                row.id,
+                row.number,
+                row.config_id,
+                row.environment_id,
+                row.layout_id,
+                row.live_through_step,
+                unsaid,
+            )
+            known.setdefault(row.run_id, {})[row.number] = facts
+    return known
+
+
+def _attempt(known: Mapping[int, AttemptFacts], run_id: int, number: int | None) -> AttemptFacts:
+    newest = max(known)
+    if number is not None and number not in known:
+        message = f"run {to_text(run_id)} has no attempt {number}; its newest is {newest}"
+        raise AttemptNotFound(f"Cannot record: {message}.", errors=[FieldError("/attempt", message)])
+    return known[newest if number is None else number]
+
+
+def _check_values(registration: Registration) -> None:
+    """Raises Invalid for a data cursor that is too large or too deep."""
+    if registration.data_cursor is None:
+        return
+    canonical_within_limits({"": registration.data_cursor}, "/data_cursor")
+    length = len(strict_json.canonical(registration.data_cursor))
+    if length > MAX_CURSOR_CHARACTERS:
+        message = f"{length} characters; at most {MAX_CURSOR_CHARACTERS} are kept: send a digest instead"
+        raise DataCursorTooLarge(f"The data cursor has {message}.", errors=[FieldError("/data_cursor", message)])

@@ -1,0 +1,109 @@
+"""What questions mean, and which are refused."""
+
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pytest
+
+from registry.search.conditions import (
+    BenchmarkCondition,
+    CapabilityCondition,
+    Condition,
+    FieldCondition,
+    StandingCondition,
+)
+from registry.search.draft import UnreadableQuery
+from registry.search.parser import read_query
+from registry.search.vocabulary import EXAMPLES
+from tests.registry.search.queries import REFUSED, UNDERSTOOD
+
+NOW = datetime(2026, 11, 18, 10, tzinfo=UTC)
+
+
+def brief(condition: Condition) -> str:
+    match condition:
+        case CapabilityCondition(name, relation, threshold):
+            return f"{name}{'>=' if relation == 'strong' else '<='}{threshold}"
+        case StandingCondition(name, relation, threshold):
+            return f"{name}~{relation}{threshold}"
+        case BenchmarkCondition(name, relation, threshold) | FieldCondition(name, relation, threshold):
+            return f"{name}{relation}{threshold}"
+
+
+class Names:
+    """What a database would know."""
+
+    def __init__(self, benchmarks: tuple[str, ...] = (), runs: tuple[str, ...] = ()) -> None:
+        self.benchmarks, self.runs = benchmarks, runs
+
+    def is_benchmark(self, name: str) -> bool:
+        return name in self.benchmarks
+
+    def is_run(self, name: str) -> bool:
+        return name in self.runs
+
+
+@pytest.mark.parametrize(("query", "conditions", "unparsed"), UNDERSTOOD, ids=[query for query, _, _ in UNDERSTOOD])
+def test_a_question_means_what_it_says(query: str, conditions: str, unparsed: str) -> None:
+    reading = read_query(query, now=NOW)
+    assert " ".join(map(brief, reading.conditions)) == conditions
+    assert " ".join(reading.unparsed) == unparsed
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_a_question_with_two_readings_or_none_is_refused_with_examples(query: str) -> None:
+    with pytest.raises(UnreadableQuery) as refused:
+        read_query(query, now=NOW)
+    assert refused.value.code == "unreadable-query"
+    assert refused.value.extras["examples"] == list(EXAMPLES)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_every_example_can_be_asked(example: str) -> None:
+    assert not read_query(example, now=NOW).unparsed
+
+
+def test_case_width_and_spaces_change_nothing() -> None:
+    plain = read_query("strong math weak chat", now=NOW)
+    assert read_query("  ＳＴＲＯＮＧ　Math \n weak CHAT ", now=NOW) == plain
+
+
+def test_a_benchmark_that_only_the_database_knows_can_be_compared() -> None:
+    reading = read_query("foo_bench > 0.5", now=NOW, known=Names(benchmarks=("foo_bench",)))
+    assert reading.conditions == (BenchmarkCondition("foo_bench", ">", 0.5),)
+
+
+def test_a_benchmark_called_like_a_capability_is_meant_where_it_exists() -> None:
+    reading = read_query("math > 0.5", now=NOW, known=Names(benchmarks=("math",)))
+    assert reading.conditions == (BenchmarkCondition("math", ">", 0.5),)
+
+
+def test_the_name_of_a_run_needs_no_word_before_it() -> None:
+    name = "c4_original-open_lm_1b-warm=5000-lr=0p003"
+    reading = read_query(f"{name} strong math", now=NOW, known=Names(runs=(name,)))
+    assert [brief(each) for each in reading.conditions] == [f"run.name={name}", "math>=0.8"]
+
+
+def test_a_run_called_strong_does_not_take_the_word_away() -> None:
+    reading = read_query("strong math", now=NOW, known=Names(runs=("strong", "math")))
+    assert [brief(each) for each in reading.conditions] == ["math>=0.8"]
+
+
+def test_the_message_says_how_a_number_off_the_scale_is_written() -> None:
+    with pytest.raises(UnreadableQuery, match=r"write 60% or 0\.6"):
+        read_query("mmlu > 60", now=NOW)
+
+
+@pytest.mark.parametrize("query", ["x" * 1_001, "strong\0math", "strong \ud800 math", "gsm8k > " + "9" * 40])
+def test_what_is_no_question_is_refused(query: str) -> None:
+    with pytest.raises(UnreadableQuery):
+        read_query(query, now=NOW)
+
+
+@pytest.mark.parametrize(
+    "piece", ["0 ", "强", "a-", "not ", "gsm8k > ", "1,", "step ", "> 1 ", "mmlu 0.1-0.2 ", "\t", "9月"]
+)
+def test_a_long_query_is_read_or_refused_and_never_fails(piece: str) -> None:
+    query = (piece * 1_000)[:1_000]
+    with suppress(UnreadableQuery):
+        assert read_query(query, now=NOW).conditions

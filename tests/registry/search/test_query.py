@@ -1,0 +1,278 @@
+"""Searches against the database: what is found, in which order, on what evidence."""
+
+import pytest
+from sqlalchemy.orm import Session
+
+from registry.attempts import ResumePoint
+from registry.checkpoints.registration import ParentSpec
+from registry.evals.scores import NewScore
+from registry.models import Benchmark
+from registry.projects import ProjectNotFound, ProjectRow
+from registry.search.conditions import BenchmarkCondition, CapabilityCondition, InvalidConditions
+from registry.search.draft import UnreadableQuery
+from registry.search.query import SearchAnswer, SearchRefused, capability_resolver, search_checkpoints
+from tests.factories import at, make_attempt, make_checkpoint, make_project, make_run, make_score
+
+MATH = ("gsm8k", "asdiv")
+CHAT = ("arena_hard", "alpaca_eval2")
+
+
+def skills(math: float | None = None, chat: float | None = None) -> dict[str, float]:
+    """Scores in two benchmarks each; chat in percent."""
+    scores = {} if math is None else dict.fromkeys(MATH, math)
+    return scores | ({} if chat is None else dict.fromkeys(CHAT, chat * 100))
+
+
+def population(session: Session, count: int = 25) -> tuple[ProjectRow, list[int]]:
+    """Checkpoints of a run each: the better at math, the worse at chat."""
+    project = make_project(session)
+    ids = []
+    for place in range(count):
+        run = make_run(session, project)
+        scores = skills(place / count, 1 - place / count)
+        ids.append(make_checkpoint(session, run, scores=scores))
+    return project, ids
+
+
+def search(session: Session, query: str, project: ProjectRow | None = None, limit: int = 20) -> SearchAnswer:
+    ids = None if project is None else [project.id]
+    return search_checkpoints(session, project_ids=ids, query=query, limit=limit, now=at("2026-11-18T10:00"))
+
+
+def found(answer: SearchAnswer) -> list[int]:
+    return [result.checkpoint.id for result in answer.results]
+
+
+@pytest.mark.parametrize("query", ["strong math but weak chat", "找一个数学强但对话弱的 checkpoint"])
+def test_strong_math_weak_chat_finds_those_that_are_both(session: Session, query: str) -> None:
+    project, ids = population(session)
+    answer = search(session, query, project)
+    assert answer.strict
+    assert found(answer) == ids[:19:-1]
+    assert answer.population.size == 25
+    assert answer.interpretation.conditions == (
+        CapabilityCondition("math", "strong", 0.8),
+        CapabilityCondition("chat", "weak", 0.2),
+    )
+    math, chat = answer.results[0].evidence
+    assert (math.capability, math.percentile, math.coverage, math.met) == ("math", pytest.approx(0.98), 1.0, True)
+    assert chat.percentile == pytest.approx(0.02)
+    assert {each.benchmark for each in math.benchmarks} == set(MATH)
+
+
+def test_a_missing_score_is_never_weak(session: Session) -> None:
+    project, ids = population(session)
+    best = make_checkpoint(session, make_run(session, project), scores=skills(math=0.99))
+    answer = search(session, "strong math, weak chat", project)
+    assert best not in found(answer)
+    assert found(answer)[0] == ids[-1]
+
+
+def test_where_nobody_was_evaluated_nothing_is_weak(session: Session) -> None:
+    project = make_project(session)
+    for place in range(25):
+        make_checkpoint(session, make_run(session, project), scores=skills(math=place / 25))
+    answer = search(session, "数学强但对话弱", project)
+    assert not answer.strict
+    assert answer.results == ()
+    assert answer.population.warnings == ("No checkpoint was evaluated on chat: that is unknown, not weak.",)
+    assert len(answer.incomplete) == 5
+    assert [each.percentile for each in answer.incomplete[0].evidence] == [pytest.approx(0.98), None]
+
+
+def test_where_nothing_is_strict_the_nearest_is_shown_and_says_so(session: Session) -> None:
+    project = make_project(session)
+    ids = [
+        make_checkpoint(session, make_run(session, project), scores=skills(place / 25, place / 25))
+        for place in range(25)
+    ]
+    answer = search(session, "strong math, weak chat", project, limit=3)
+    assert not answer.strict
+    assert found(answer)[0] == ids[12]
+    assert answer.results[0].score == pytest.approx(0.5)
+
+
+def test_a_small_population_is_compared_by_absolute_values_and_says_so(session: Session) -> None:
+    project = make_project(session)
+    good = make_checkpoint(session, make_run(session, project), scores=skills(0.9, 0.1))
+    make_checkpoint(session, make_run(session, project), scores=skills(0.5, 0.5))
+    answer = search(session, "strong math, weak chat", project)
+    assert found(answer) == [good]
+    assert [each.basis for each in answer.population.capabilities] == ["absolute", "absolute"]
+    assert "too few for percentiles" in answer.population.warnings[0]
+
+
+def test_only_live_committed_checkpoints_are_found(session: Session) -> None:
+    project, _ = population(session)
+    run = make_run(session, project)
+    kept = make_checkpoint(session, run, step=100, scores=skills(0.999, 0.001))
+    superseded = make_checkpoint(session, run, step=300, scores=skills(0.9999, 0.0001))
+    pending = make_checkpoint(session, make_run(session, project), scores=skills(0.9999, 0.0001), state="pending")
+    make_attempt(session, run, resumed_from=ResumePoint(checkpoint_id=kept))
+    make_checkpoint(session, run, step=200, attempt=2)
+    assert found(search(session, "strong math, weak chat", project))[0] == kept
+    assert not {superseded, pending} & set(found(search(session, "strong math", project)))
+
+
+def test_a_search_stays_within_the_projects_that_the_caller_may_see(session: Session) -> None:
+    project, ids = population(session)
+    other, hidden = population(session)
+    assert set(found(search(session, "strong math", project))) <= set(ids)
+    answer = search_checkpoints(session, project_ids=None, query="strong math", project=other.name)
+    assert set(found(answer)) <= set(hidden)
+    with pytest.raises(ProjectNotFound):
+        search_checkpoints(session, project_ids=[project.id], query="strong math", project=other.name)
+
+
+def test_a_benchmark_is_compared_and_the_best_comes_first(session: Session) -> None:
+    project, ids = population(session)
+    answer = search(session, "gsm8k above 0.8", project)
+    assert answer.strict
+    assert found(answer) == ids[:20:-1]
+    assert answer.interpretation.resolved == {"scores.gsm8k": "scores.gsm8k.none.none"}
+    assert found(search(session, "gsm8k below 0.1", project)) == ids[:3]
+
+
+def test_the_metric_that_was_read_is_echoed(session: Session) -> None:
+    project = make_project(session)
+    both = [NewScore("arc_easy", 0.4, "acc"), NewScore("arc_easy", 0.6, "acc_norm")]
+    one = make_checkpoint(session, make_run(session, project), scores=both)
+    answer = search(session, "arc_easy >= 0.5", project)
+    assert found(answer) == [one]
+    assert answer.interpretation.resolved == {"scores.arc_easy": "scores.arc_easy.acc_norm.none"}
+    named = [{"benchmark": "arc_easy", "metric": "acc", "relation": ">=", "threshold": 0.5}]
+    answer = search_checkpoints(session, project_ids=[project.id], conditions=named)
+    assert not answer.strict
+
+
+def test_strong_at_a_benchmark_is_the_score_that_stands_there(session: Session) -> None:
+    project, ids = population(session)
+    answer = search(session, "strong gsm8k", project)
+    assert answer.interpretation.conditions == (BenchmarkCondition("gsm8k", ">=", 0.8),)
+    assert found(answer) == ids[:19:-1]
+    answer = search(session, "weak gsm8k", project)
+    assert answer.interpretation.conditions == (BenchmarkCondition("gsm8k", "<=", pytest.approx(4 / 25)),)
+
+
+def test_strong_at_a_benchmark_without_scores_is_not_understood(session: Session) -> None:
+    project, _ = population(session)
+    answer = search(session, "strong humaneval, strong math", project)
+    assert answer.interpretation.unparsed == ("humaneval",)
+    assert (answer.strict, answer.results) == (False, ())
+
+
+def test_steps_and_scores_together(session: Session) -> None:
+    project = make_project(session)
+    run = make_run(session, project)
+    early = make_checkpoint(session, run, step=10_000, scores={"mmlu": 0.65})
+    make_checkpoint(session, run, step=20_000, scores={"mmlu": 0.55})
+    make_checkpoint(session, run, step=60_000, scores={"mmlu": 0.75})
+    assert found(search(session, "mmlu 不低于 60% 第5万步之前", project)) == [early]
+
+
+def test_fields_alone_find_the_newest_first(session: Session) -> None:
+    project = make_project(session)
+    run = make_run(session, project, "the-run.1")
+    ids = [make_checkpoint(session, run, step=step, saved_at=at(f"2026-11-0{step}")) for step in (1, 2, 3)]
+    answer = search(session, "the-run.1 before step 3", project)
+    assert found(answer) == [ids[1], ids[0]]
+    assert answer.strict
+    assert answer.population.size == 2
+    assert search(session, "the-run.1 after step 3", project).strict is False
+
+
+def test_the_size_that_the_query_names_is_the_population(session: Session) -> None:
+    project = make_project(session)
+    small, large = [], []
+    for place in range(20):
+        run = make_run(session, project, parameter_count=1_400_000_000)
+        small.append(make_checkpoint(session, run, scores=skills(math=place / 100)))
+        run = make_run(session, project, parameter_count=7_000_000_000)
+        large.append(make_checkpoint(session, run, scores=skills(math=0.5 + place / 100)))
+    assert set(found(search(session, "strong math", project))) <= set(large)
+    answer = search(session, "strong math 1.4B models", project)
+    assert answer.population.of_size
+    assert found(answer) == small[:15:-1]
+
+
+@pytest.mark.parametrize("relation", ["converted_from", "resharded_from"])
+def test_a_score_of_a_lossless_copy_counts_and_says_so(session: Session, relation: str) -> None:
+    project, _ = population(session)
+    trained = make_checkpoint(session, make_run(session, project))
+    parents = (ParentSpec(trained, relation),)
+    copy = make_checkpoint(session, make_run(session, project), parents=parents, scores=skills(0.99, 0.001))
+    answer = search(session, "strong math, weak chat", project)
+    assert found(answer)[:2] == [trained, copy]
+    via = [{each.via for evidence in result.evidence for each in evidence.benchmarks} for result in answer.results[:2]]
+    assert via == [{True}, {False}]
+    assert answer.population.capabilities[0].size == 26
+
+
+def test_a_score_never_follows_a_lossy_edge(session: Session) -> None:
+    project, _ = population(session)
+    trained = make_checkpoint(session, make_run(session, project))
+    parents = (ParentSpec(trained, "quantised_from"),)
+    make_checkpoint(session, make_run(session, project), parents=parents, scores=skills(0.99, 0.001))
+    assert trained not in found(search(session, "strong math, weak chat", project))
+
+
+def test_a_new_score_counts_at_once(session: Session) -> None:
+    project, ids = population(session)
+    for name in MATH:
+        make_score(session, ids[0], name, 0.999)
+    assert found(search(session, "strong math", project))[0] == ids[0]
+
+
+def test_a_score_that_is_not_finite_is_missing(session: Session) -> None:
+    project, ids = population(session)
+    broken = make_checkpoint(session, make_run(session, project), scores=dict.fromkeys(MATH, float("inf")))
+    assert broken not in found(search(session, "strong math", project))
+    answer = search(session, "weak math", project)
+    assert broken not in found(answer)
+    assert found(answer)[0] == ids[0]
+
+
+def test_results_of_one_run_name_each_other(session: Session) -> None:
+    project, _ = population(session)
+    run = make_run(session, project)
+    first, second = (make_checkpoint(session, run, step=step, scores=skills(0.99)) for step in (1, 2))
+    named = {result.checkpoint.id: result.same_run for result in search(session, "strong math", project).results}
+    assert named[first] == (second,)
+    assert named[second] == (first,)
+
+
+def test_either_words_or_conditions(session: Session) -> None:
+    with pytest.raises(SearchRefused):
+        search_checkpoints(session, project_ids=None)
+    with pytest.raises(SearchRefused):
+        search_checkpoints(session, project_ids=None, query="strong math", conditions=[])
+    with pytest.raises(SearchRefused):
+        search_checkpoints(session, project_ids=None, query="strong math", limit=0)
+    with pytest.raises(InvalidConditions):
+        search_checkpoints(session, project_ids=None, conditions=[])
+    with pytest.raises(UnreadableQuery):
+        search_checkpoints(session, project_ids=None, query="hello")
+
+
+def test_an_empty_registry_answers(session: Session) -> None:
+    project = make_project(session)
+    for query in ("strong math, weak chat", "mmlu > 60%", "step > 5", "strong gsm8k"):
+        answer = search(session, query, project)
+        assert (answer.strict, answer.results, answer.population.size) == (False, (), 0)
+
+
+def test_percentiles_of_a_capability_serve_the_filter_language(session: Session) -> None:
+    project, ids = population(session)
+    percentiles = capability_resolver(session, [project.id])("math")
+    assert percentiles is not None
+    assert percentiles[ids[-1]] == pytest.approx(0.98)
+    assert capability_resolver(session, [project.id])("code") is None
+    assert capability_resolver(session, [project.id])("cooking") is None
+
+
+def test_the_project_may_say_otherwise_than_the_table(session: Session) -> None:
+    project, ids = population(session)
+    for row in session.query(Benchmark).where(Benchmark.project_id == project.id, Benchmark.name.in_(MATH)):
+        row.direction = "lower"
+    session.flush()
+    assert found(search(session, "strong math", project))[0] == ids[0]

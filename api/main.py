@@ -3,7 +3,7 @@
 from fastapi import FastAPI
 
 from api import limits, openapi, problems
-from api.routes import aliases, checkpoints, health, imports, lineage, runs
+from api.routes import aliases, checkpoints, decisions, health, imports, lineage, runs
 from registry.config import Settings
 from registry.db import Database
 from ui.pages import mount_pages
@@ -29,7 +29,7 @@ def create_app(settings: Settings, database: Database | None = None) -> FastAPI:
     app.state.settings = settings
     app.state.database = database or Database(settings.database_url)
     problems.install(app)
-    for room in (runs, checkpoints, lineage, imports, aliases):
+    for room in (runs, checkpoints, lineage, imports, decisions, aliases):
         app.include_router(room.router, prefix="/api/v1", responses=problems.RESPONSES)
     app.include_router(health.router)
     mount_pages(app)

@@ -45,6 +45,7 @@ from registry.errors import FieldError
 from registry.evals import read, scores
 from registry.projects import find_project
 from registry.runs import RunNotFound
+from registry.search.query import capability_resolver
 from registry.tokens import Caller
 
 router = APIRouter(tags=["checkpoints"])
@@ -115,6 +116,7 @@ def list_checkpoints(
         fields=fields,
         limit=limit,
         after=decode_cursor(cursor, *query) if cursor else None,
+        capabilities=capability_resolver(session, caller.project_ids),
     )
     shape = CheckpointPage.model_construct(
         items=[CheckpointItem.from_row(row) for row in page.rows],

@@ -218,7 +218,7 @@ class RegisteredOut(Answer):
     pieces: PiecesOut
 
     @classmethod
-    def of(cls, done: Registered, run: RunBrief, pieces: Mapping[PieceName, PieceSpec]) -> Self:
+    def of(cls, done: Registered, run: RunBrief, pieces: Mapping[Any, PieceSpec]) -> Self:
         identity = CheckpointIdentity(
             done.checkpoint_id,
             run.project,

@@ -59,12 +59,8 @@ class Benchmark:
 
 
 CAPABILITIES: tuple[Capability, ...] = (
-    Capability(
-        "math", "Math", "数学", ("math", "maths", "mathematics", "arithmetic", "数学", "算术", "计算")
-    ),
-    Capability(
-        "code", "Code", "代码", ("code", "coding", "programming", "代码", "编程", "编码", "写代码", "程序")
-    ),
+    Capability("math", "Math", "数学", ("math", "maths", "mathematics", "arithmetic", "数学", "算术", "计算")),
+    Capability("code", "Code", "代码", ("code", "coding", "programming", "代码", "编程", "编码", "写代码", "程序")),
     Capability(
         "knowledge",
         "Knowledge",
@@ -95,9 +91,7 @@ CAPABILITIES: tuple[Capability, ...] = (
         "对话",
         ("chat", "chatting", "dialogue", "dialog", "conversation", "conversational", "对话", "聊天"),
     ),
-    Capability(
-        "safety", "Safety", "安全", ("safety", "harmlessness", "truthfulness", "安全", "安全性", "无害")
-    ),
+    Capability("safety", "Safety", "安全", ("safety", "harmlessness", "truthfulness", "安全", "安全性", "无害")),
     Capability(
         "multilingual",
         "Multilingual",
@@ -111,12 +105,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         "长上下文",
         ("longcontext", "long context", "long-context", "长上下文", "长文本", "长文"),
     ),
-    Capability(
-        "agent", "Agent", "智能体", ("agent", "agents", "agentic", "tool use", "智能体", "工具调用", "代理")
-    ),
-    Capability(
-        "lm", "Language modelling", "语言建模", ("lm", "language modelling", "language modeling", "语言建模")
-    ),
+    Capability("agent", "Agent", "智能体", ("agent", "agents", "agentic", "tool use", "智能体", "工具调用", "代理")),
+    Capability("lm", "Language modelling", "语言建模", ("lm", "language modelling", "language modeling", "语言建模")),
 )
 
 _HARNESS = re.compile(r"^[a-z_ ]+\|(.+?)\|\d+(?:\|\d+)?$")  # lighteval: suite|task|shots
@@ -181,9 +171,7 @@ class Catalogue:
         scale = "log" if metric in LOG_METRICS else "raw"
         direction = Direction.LOWER if lower else Direction.HIGHER
         if rows:
-            return replace(
-                rows[0], capability=None, metrics=(), chance=None, scale=scale, direction=direction, note=""
-            )
+            return replace(rows[0], capability=None, metrics=(), chance=None, scale=scale, direction=direction, note="")
         return Benchmark(name, None, (), None, scale, direction, None, name)
 
     def position(self, benchmark: Benchmark) -> int:

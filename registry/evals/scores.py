@@ -19,7 +19,6 @@ from registry.ids import new_id
 from registry.models import Benchmark, CurrentScore, Score, ScoreMetric, ScoreSeries
 from registry.upsert import any_of, chunks, insert_into, insert_missing
 
-
 _SERIES = ScoreSeries.__table__  # as a plain table it is read at half the cost
 
 

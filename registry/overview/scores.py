@@ -104,3 +104,9 @@ def count_scores(session: Session, project_id: int, checkpoint_ids: Collection[i
         .group_by(CurrentScore.checkpoint_id)
     )
     return dict(session.execute(query).tuples().all())
+
+
+def has_more_scores(session: Session, project_id: int, amount: int) -> bool:
+    """Whether the project has more current scores than this: what reads them all would keep a page waiting."""
+    query = select(CurrentScore.score_metric_id).where(CurrentScore.project_id == project_id)
+    return session.scalars(query.offset(amount).limit(1)).first() is not None

@@ -1,0 +1,85 @@
+"""The three questions: which checkpoint to go back to, why a capability got worse, which one is strong where."""
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from api.answers import answer
+from api.deps import CallerDep, SessionDep, json_body
+from api.routes.checkpoints import own_checkpoint
+from api.schemas.common import CheckpointRef
+from api.schemas.compare import CompareIn, ComparisonOut
+from api.schemas.rollback import RollbackIn, RollbackOut
+from api.schemas.search import ProfileOut, SearchIn, SearchOut
+from registry import runs
+from registry.checkpoints import detail
+from registry.evals.profile import profile
+from registry.projects import find_project
+from registry.provenance.compare import compare_checkpoints
+from registry.recovery.rollback import find_rollback_candidates
+from registry.search.conditions import read_conditions
+from registry.search.query import capability_resolver, search_checkpoints
+
+router = APIRouter(tags=["decisions"])
+
+
+@router.post("/search", response_model=SearchOut)
+def search(body: Annotated[SearchIn, json_body(SearchIn)], session: SessionDep, caller: CallerDep) -> Response:
+    """Find checkpoints by profile, in plain English or Chinese, or by conditions.
+
+    The answer shows how the question was understood and what was not; a missing score is never read as weak.
+    """
+    if body.project is not None:
+        caller.require_project(find_project(session, body.project).id)
+    found = search_checkpoints(
+        session,
+        project_ids=caller.project_ids,
+        query=body.query,
+        conditions=body.conditions,
+        project=body.project,
+        limit=body.limit,
+    )
+    return answer(SearchOut.from_answer(found))
+
+
+@router.post("/rollback", response_model=RollbackOut)
+def rollback(body: Annotated[RollbackIn, json_body(RollbackIn)], session: SessionDep, caller: CallerDep) -> Response:
+    """Which checkpoint to go back to: ranked with the terms of the ranking, the excluded ones with their filter."""
+    if body.run_id is not None:
+        project_id = runs.get_brief(session, body.run_id).project_id
+    else:
+        project_id = find_project(session, (body.alias or "").partition("/")[0]).id
+    caller.require_project(project_id)
+    found = find_rollback_candidates(
+        session,
+        run_id=body.run_id,
+        alias=body.alias,
+        mode=body.mode or ("production" if body.alias else "training"),
+        conditions=read_conditions(body.conditions) if body.conditions else (),
+        after=body.after,
+        before=body.before,
+        at_or_before_step=body.at_or_before_step,
+        watch=body.watch.to_watch() if body.watch else None,
+        target_layout=body.target_layout.to_spec() if body.target_layout else None,
+        rto_seconds=body.rto_seconds,
+        limit=body.limit,
+        capabilities=capability_resolver(session, {project_id}),
+    )
+    return answer(RollbackOut.from_answer(found))
+
+
+@router.post("/compare", response_model=ComparisonOut)
+def compare(body: Annotated[CompareIn, json_body(CompareIn)], session: SessionDep, caller: CallerDep) -> Response:
+    """Two checkpoints side by side: which scores really changed, what else changed, and which change is suspect."""
+    for number in (body.baseline, body.candidate):
+        caller.require_project(detail.project_of(session, number))
+    return answer(ComparisonOut.from_comparison(compare_checkpoints(session, body.baseline, body.candidate)))
+
+
+@router.get("/checkpoints/{checkpoint_id}/profile", response_model=ProfileOut)
+def get_profile(checkpoint_id: str, session: SessionDep, caller: CallerDep) -> Response:
+    """What a checkpoint is good at: a percentile and a composite per capability, with coverage and population."""
+    _, number = own_checkpoint(session, checkpoint_id, caller)
+    identity = detail.read_identities(session, [number])[number]
+    return answer(ProfileOut.from_profile(profile(session, number), CheckpointRef.from_row(identity)))

@@ -1,0 +1,200 @@
+"""Shapes of compare."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Self
+
+from pydantic import Field
+
+from api.schemas.common import Answer, CheckpointRef, Id, Number, Shape
+from api.schemas.parts import CodeOut
+from registry.provenance.compare import CodeChanges, Comparison, DataChanges
+from registry.provenance.composites import CapabilityComparison
+from registry.provenance.config_diff import ConfigChange
+from registry.provenance.score_changes import ScoreComparison
+from registry.provenance.suspects import Suspect
+
+
+class CompareIn(Shape):
+    """Two checkpoints, as ids: the one that was better, and the one in question."""
+
+    baseline: Id
+    candidate: Id
+
+
+class ScoreChangeOut(Answer):
+    """`delta` is oriented: negative is worse. `minimum_detectable`: the smallest fall that would have been found."""
+
+    benchmark: str
+    metric: str
+    filter: str
+    capability: str | None
+    baseline: Number | None
+    candidate: Number | None
+    delta: float | None
+    stderr: float | None
+    p_value: float | None
+    q_value: float | None
+    minimum_detectable: float | None
+    method: str
+    verdict: str
+    why: str
+    via: list[Id | None]
+
+    @classmethod
+    def from_row(cls, row: ScoreComparison) -> Self:
+        own = [name for name in cls.model_fields if name != "via"]
+        return cls.model_construct(**{name: getattr(row, name) for name in own}, via=list(row.via))
+
+
+class CapabilityChangeOut(Answer):
+    capability: str
+    baseline: float
+    candidate: float
+    delta: float
+    stderr: float
+    p_value: float
+    q_value: float
+    minimum_detectable: float
+    verdict: str
+    why: str
+    benchmarks: list[str]
+
+    @classmethod
+    def from_row(cls, row: CapabilityComparison) -> Self:
+        own = [name for name in cls.model_fields if name != "benchmarks"]
+        return cls.model_construct(**{name: getattr(row, name) for name in own}, benchmarks=list(row.benchmarks))
+
+
+class ConfigChangeOut(Answer):
+    path: str
+    change: str
+    class_: Annotated[str, Field(serialization_alias="class")]
+    old: Any
+    new: Any
+
+    @classmethod
+    def from_row(cls, row: ConfigChange) -> Self:
+        return cls.model_construct(path=row.path, change=row.change, class_=row.kind, old=row.old, new=row.new)
+
+
+class SourceChangeOut(Answer):
+    """Shares are fractions of the mix; tokens seen of the source."""
+
+    source: str
+    old_share: float | None
+    new_share: float | None
+    old_tokens: float | None
+    new_tokens: float | None
+    jensen_shannon_bits: float | None
+
+
+class DataChangesOut(Answer):
+    """`total_variation` null: a mix is not known; `why` says which."""
+
+    baseline: str | None
+    candidate: str | None
+    total_variation: float | None
+    jensen_shannon_bits: float | None
+    sources: list[SourceChangeOut]
+    why: str
+
+    @classmethod
+    def from_row(cls, row: DataChanges) -> Self:
+        mix = row.mix
+        return cls.model_construct(
+            baseline=row.baseline,
+            candidate=row.candidate,
+            total_variation=mix.total_variation,
+            jensen_shannon_bits=mix.jensen_shannon_bits,
+            sources=[
+                SourceChangeOut.model_construct(**{name: getattr(each, name) for name in SourceChangeOut.model_fields})
+                for each in mix.sources
+            ],
+            why=mix.why,
+        )
+
+
+class FileChangeOut(Answer):
+    path: str
+    change: str
+
+
+class CodeChangesOut(Answer):
+    """`status`: same, known (then `files` lists them) or unknown, and `why`."""
+
+    status: str
+    commits: list[str | None]
+    files: list[FileChangeOut]
+    baseline: CodeOut | None
+    candidate: CodeOut | None
+    why: str
+
+    @classmethod
+    def from_row(cls, row: CodeChanges) -> Self:
+        return cls.model_construct(
+            status=row.status,
+            commits=list(row.commits),
+            files=[FileChangeOut.model_construct(path=path, change=change) for path, change in row.files],
+            baseline=row.baseline and CodeOut.from_spec(row.baseline),
+            candidate=row.candidate and CodeOut.from_spec(row.candidate),
+            why=row.why,
+        )
+
+
+class SuspectOut(Answer):
+    """Changes that may have caused what fell. `share`: of the suspicion over all suspects; an association, no proof."""
+
+    changes: list[str]
+    strength: str
+    share: float
+    reasons: list[str]
+    prior: float
+    magnitude: float
+    likelihood_ratio: float
+
+    @classmethod
+    def from_row(cls, row: Suspect) -> Self:
+        own = ("strength", "share", "prior", "magnitude", "likelihood_ratio")
+        return cls.model_construct(
+            changes=list(row.changes), reasons=list(row.reasons), **{name: getattr(row, name) for name in own}
+        )
+
+
+class ScoreKeyOut(Answer):
+    benchmark: str
+    metric: str
+    filter: str
+
+    @classmethod
+    def of(cls, keys: Sequence[tuple[str, str, str]]) -> list[Self]:
+        return [cls.model_construct(benchmark=name, metric=metric, filter=filter) for name, metric, filter in keys]
+
+
+class ComparisonOut(Answer):
+    baseline: CheckpointRef
+    candidate: CheckpointRef
+    scores: list[ScoreChangeOut]
+    capabilities: list[CapabilityChangeOut]
+    only_baseline: list[ScoreKeyOut]
+    only_candidate: list[ScoreKeyOut]
+    config_changes: list[ConfigChangeOut]
+    data_changes: DataChangesOut
+    code_changes: CodeChangesOut
+    environment_changes: list[ConfigChangeOut]
+    suspects: list[SuspectOut]
+
+    @classmethod
+    def from_comparison(cls, row: Comparison) -> Self:
+        return cls.model_construct(
+            baseline=CheckpointRef.from_row(row.baseline),
+            candidate=CheckpointRef.from_row(row.candidate),
+            scores=[ScoreChangeOut.from_row(each) for each in row.scores.scores],
+            capabilities=[CapabilityChangeOut.from_row(each) for each in row.scores.capabilities],
+            only_baseline=ScoreKeyOut.of(row.scores.only_baseline),
+            only_candidate=ScoreKeyOut.of(row.scores.only_candidate),
+            config_changes=[ConfigChangeOut.from_row(each) for each in row.config_changes],
+            data_changes=DataChangesOut.from_row(row.data_changes),
+            code_changes=CodeChangesOut.from_row(row.code_changes),
+            environment_changes=[ConfigChangeOut.from_row(each) for each in row.environment_changes],
+            suspects=[SuspectOut.from_row(each) for each in row.suspects],
+        )

@@ -1,0 +1,176 @@
+"""Shapes of rollback."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from api.schemas.common import Answer, CheckpointRef, Id, Name, Number, Shape, Step, Time
+from api.schemas.parts import LayoutIn
+from api.schemas.search import Conditions
+from registry.checkpoints.rows import CheckpointIdentity
+from registry.recovery.rollback import Candidate, Excluded, RollbackAnswer, WatchedOnset
+from registry.recovery.watched import Watch
+
+AliasName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,128}/[A-Za-z0-9._-]{1,128}$")]
+
+
+class WatchIn(Shape):
+    """What must not have fallen: a benchmark, or a capability."""
+
+    benchmark: Name | None = None
+    capability: Name | None = None
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.benchmark is None) == (self.capability is None):
+            raise ValueError("expected either a benchmark or a capability")
+        return self
+
+    def to_watch(self) -> Watch:
+        return Watch(self.benchmark, self.capability)
+
+
+class RollbackIn(Shape):
+    """What to roll back: a run, or an alias as "project/name". Mode training unless an alias is given."""
+
+    run_id: Id | None = None
+    alias: AliasName | None = None
+    mode: Literal["training", "production"] | None = None
+    conditions: Conditions = Field(default_factory=list)
+    after: Time | None = None
+    before: Time | None = None
+    at_or_before_step: Step | None = None
+    watch: WatchIn | None = None
+    target_layout: LayoutIn | None = None
+    rto_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    limit: Annotated[int, Field(ge=1, le=1_000)] = 5
+
+    @model_validator(mode="after")
+    def _run_or_alias(self) -> Self:
+        if (self.run_id is None) == (self.alias is None):
+            raise ValueError('expected either run_id or alias, the latter as "project/name"')
+        return self
+
+
+class PointOut(Answer):
+    """An evaluated checkpoint on the common scale, where larger is better. `p_bad`: the chance that it is bad."""
+
+    checkpoint: CheckpointRef
+    value: Number
+    stderr: float | None
+    p_bad: float | None
+
+
+class OnsetOut(Answer):
+    """When what is watched began to fall. `established` false: it may be noise; `why` says what there was to see."""
+
+    watch: str
+    made_of: list[str]
+    established: bool
+    shape: str | None
+    p_no_change: float | None
+    drop: float | None
+    drop_stderr: float | None
+    after_step: int | None
+    by_step: int | None
+    sentence: str
+    points: list[PointOut]
+
+    @classmethod
+    def from_row(cls, row: WatchedOnset) -> Self:
+        found = row.onset
+        names = ("shape", "p_no_change", "drop", "drop_stderr", "after_step", "by_step")
+        return cls.model_construct(
+            watch=row.watch.words,
+            made_of=list(row.made_of),
+            established=found is not None and found.is_established,
+            sentence=found.sentence if found is not None else row.why,
+            points=[
+                PointOut.model_construct(
+                    checkpoint=CheckpointRef.from_row(point.checkpoint),
+                    value=point.value,
+                    stderr=point.stderr,
+                    p_bad=point.p_bad,
+                )
+                for point in row.points
+            ],
+            **{name: getattr(found, name) if found is not None else None for name in names},
+        )
+
+
+class CopyOut(Answer):
+    """The copy that the restore time is reckoned for."""
+
+    uri: str
+    tier: str
+    host: str | None
+    bytes: int | None
+    state: str
+    verification: str
+
+
+class CandidateOut(Answer):
+    """A checkpoint to go back to. `terms`: the figures of its rank; `reasons`: in words, with what would change it."""
+
+    checkpoint: CheckpointRef
+    rank: int
+    terms: dict[str, Number | str | None]
+    reasons: list[str]
+    copy_: Annotated[CopyOut, Field(serialization_alias="copy")]
+
+    @classmethod
+    def from_row(cls, row: Candidate) -> Self:
+        return cls.model_construct(
+            checkpoint=CheckpointRef.from_row(row.checkpoint),
+            rank=row.rank,
+            terms=dict(row.terms),
+            reasons=list(row.reasons),
+            copy_=CopyOut.model_construct(**{name: getattr(row.copy, name) for name in CopyOut.model_fields}),
+        )
+
+
+class ExcludedOut(Answer):
+    checkpoint: CheckpointRef
+    filter: str
+    reason: str
+
+    @classmethod
+    def from_row(cls, row: Excluded) -> Self:
+        checkpoint = CheckpointRef.from_row(row.checkpoint)
+        return cls.model_construct(checkpoint=checkpoint, filter=row.filter, reason=row.reason)
+
+
+class RollbackOut(Answer):
+    """`excluded` shows the newest; `excluded_counts` counts all of them by filter."""
+
+    mode: str
+    sentence: str
+    onset: OnsetOut | None
+    last_known_good: CheckpointRef | None
+    candidates: list[CandidateOut]
+    excluded: list[ExcludedOut]
+    excluded_counts: dict[str, int]
+    considered: int
+    at_step: int | None
+    assumptions: list[str]
+    judged_by: list[str]
+
+    @classmethod
+    def from_answer(cls, row: RollbackAnswer) -> Self:
+        return cls.model_construct(
+            mode=row.mode,
+            sentence=row.sentence,
+            onset=OnsetOut.from_row(row.onset) if row.onset is not None else None,
+            last_known_good=_ref(row.last_known_good),
+            candidates=[CandidateOut.from_row(each) for each in row.candidates],
+            excluded=[ExcludedOut.from_row(each) for each in row.excluded],
+            excluded_counts=dict(row.excluded_counts),
+            considered=row.considered,
+            at_step=row.at_step,
+            assumptions=list(row.assumptions),
+            judged_by=list(row.judged_by),
+        )
+
+
+def _ref(row: CheckpointIdentity | None) -> CheckpointRef | None:
+    return None if row is None else CheckpointRef.from_row(row)

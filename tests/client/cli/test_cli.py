@@ -1,0 +1,470 @@
+"""The command line against scripted answers: what is sent, what is shown, how it ends."""
+
+import contextlib
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from cairn.cli.commands.record import pieces
+from cairn.cli.commands.rollback import watched
+
+from tests.client.conftest import Cli, FaultServer, Reply
+
+CHECKPOINT = {
+    "id": "0c1",
+    "project": "llm",
+    "run": {"id": "0r1", "name": "7b-a"},
+    "attempt": 2,
+    "step": 41200,
+    "kind": "archive",
+    "saved_at": "2026-11-01T00:00:00Z",
+}
+PAGE = {
+    "items": [{"checkpoint": CHECKPOINT, "loss": "NaN", "values": {"scores.gsm8k": 0.25}}],
+    "next_cursor": None,
+}
+EMPTY = {"items": [], "next_cursor": None}
+PROBLEM = {"Content-Type": "application/problem+json"}
+
+
+@pytest.fixture(autouse=True)
+def _the_service_is_the_fault_server(faults: FaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAIRN_URL", faults.url)
+    monkeypatch.setenv("CAIRN_TOKEN", "secret-token")
+
+
+def test_find_by_filter_writes_tab_separated_text_into_a_pipe(cli: Cli, faults: FaultServer) -> None:
+    faults.replies = [Reply(body=PAGE)]
+    code, out, _ = cli("find", "--filter", "scores.gsm8k > 0.2", "--columns", "scores.gsm8k,loss")
+    assert code == 0
+    assert out == ("project\tcheckpoint\tscores.gsm8k\tloss\tid\nllm\t7b-a · 2 · 41200\t0.25\tNaN\t0c1\n")
+    assert "filter=scores.gsm8k+%3E+0.2" in faults.seen[0].path
+    assert "fields=scores.gsm8k%2Closs" in faults.seen[0].path
+
+
+def test_find_follows_the_cursor_up_to_the_limit(cli: Cli, faults: FaultServer) -> None:
+    faults.replies = [Reply(body={**PAGE, "next_cursor": "abc"}), Reply(body=PAGE)]
+    code, out, _ = cli("find", "--limit", "2", "--json")
+    assert code == 0
+    assert len(json.loads(out)["items"]) == 2
+    assert "cursor=abc" in faults.seen[1].path
+    faults.replies = [Reply(body={"items": PAGE["items"] * 3, "next_cursor": "abc"})]
+    assert len(json.loads(cli("find", "--limit", "2", "--json")[1])["items"]) == 2
+
+
+def test_find_without_result_ends_with_1_and_says_what_to_do(cli: Cli, faults: FaultServer) -> None:
+    faults.replies = [Reply(body=EMPTY)]
+    code, out, err = cli("find", "--filter", "step = 1")
+    assert (code, out) == (1, "")
+    assert "Loosen the filter" in err
+
+
+def test_find_by_words_says_how_it_understood(cli: Cli, faults: FaultServer) -> None:
+    evidence = [{"capability": "math", "percentile": 0.91, "coverage": 0.5, "benchmarks": []}]
+    conditions = [{"capability": "math", "relation": "strong", "threshold": 0.8}]
+    answer = {
+        "interpretation": {"conditions": conditions, "unparsed": ["purple"], "resolved": {}},
+        "population": {"size": 60},
+        "strict": True,
+        "results": [{"checkpoint": CHECKPOINT, "score": 0.91, "evidence": evidence}],
+    }
+    faults.replies = [Reply(body=answer)]
+    code, out, err = cli("find", "strong math", "purple")
+    assert code == 0
+    assert faults.seen[0].json == {"query": "strong math purple", "limit": 20}
+    assert out.splitlines()[1] == "7b-a · 2 · 41200\t0.91\t91 % (50 % measured)\t0c1"
+    assert "Understood: strong math. Ranked among 60 checkpoints." in err
+    assert "Not understood: purple." in err
+    faults.replies = [Reply(body={**answer, "strict": False})]
+    code, out, err = cli("find", "strong math")
+    assert code == 1
+    assert "these come nearest" in err
+    assert "0c1" in out
+
+
+def test_words_and_a_filter_at_once_are_a_usage_error(cli: Cli, faults: FaultServer) -> None:
+    faults.replies = [Reply()]
+    assert cli("find", "math", "--filter", "step > 1")[0] == 2
+    assert faults.seen == []
+
+
+def test_a_mistake_in_a_filter_ends_with_2_and_shows_the_place(cli: Cli, faults: FaultServer) -> None:
+    problem = {
+        "type": "/problems/invalid-filter",
+        "title": "The filter has a mistake",
+        "detail": "Character 6: expected a value.",
+    }
+    faults.replies = [Reply(400, problem, PROBLEM)]
+    code, out, err = cli("find", "--filter", "step >")
+    assert (code, out) == (2, "")
+    assert "cairn: Character 6: expected a value." in err
+    assert "400 invalid-filter, GET /api/v1/checkpoints" in err
+
+
+@pytest.mark.parametrize(("status", "code"), [(401, 3), (403, 3), (404, 1), (409, 3), (422, 2), (500, 3)])
+def test_the_exit_code_tells_whose_turn_it_is(cli: Cli, faults: FaultServer, status: int, code: int) -> None:
+    faults.replies = [Reply(status, {"title": "No", "status": status}, PROBLEM)]
+    ended, _, err = cli("compare", "0c1", "0c2")
+    assert ended == code
+    assert ("cairn login" in err) == (status == 401)
+    assert "secret-token" not in err
+
+
+def test_a_call_that_the_service_does_not_know_is_no_empty_result(cli: Cli, faults: FaultServer) -> None:
+    faults.replies = [Reply(404, {"type": "/problems/not-found", "detail": "Not Found"}, PROBLEM)]
+    code, _, err = cli("compare", "0c1", "0c2")
+    assert code == 3
+    assert "does not know POST /api/v1/compare. Is it older than this client" in err
+
+
+def test_control_characters_of_others_do_not_reach_the_terminal(cli: Cli, faults: FaultServer) -> None:
+    evil = {**CHECKPOINT, "run": {"id": "0r1", "name": "a\x1b]0;owned\x07\tb\nc"}}
+    faults.replies = [Reply(body={"items": [{"checkpoint": evil}], "next_cursor": None})]
+    _, out, _ = cli("find")
+    assert len(out.splitlines()) == 2
+    assert "\x1b" not in out
+    assert "\x07" not in out
+
+
+def test_record_sends_what_the_options_say(cli: Cli, faults: FaultServer, tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text('{"lr": 3e-4, "clip": NaN}')
+    faults.replies = [Reply(body={"accepted": 1, "results": [{"index": 0, "id": "0c1", "status": "created"}]})]
+    where = ("--project", "llm", "--run", "7b-a", "--step", "0", "--attempt", "2", "--kind", "light", "--pending")
+    what = ("--loss", "nan", "--score", "gsm8k=0.21", "--score", "`a.b`.acc.none=inf", "--tag", "phase=a=b")
+    files = ("--path", "/ckpt/1", "--path", "s3://b/1", "--tier", "shared", "--config", str(config))
+    code, out, _ = cli("record", *where, *what, *files, "--pieces", "weights,random_state=absent")
+    assert code == 0
+    assert out.splitlines()[1] == "llm\t7b-a\t0\tcreated\t0c1"
+    assert faults.seen[0].path == "/api/v1/checkpoints:batch"
+    assert faults.seen[0].json == [
+        {
+            "project": "llm",
+            "run": "7b-a",
+            "step": 0,
+            "attempt": 2,
+            "kind": "light",
+            "state": "pending",
+            "loss": "NaN",
+            "scores": [
+                {"benchmark": "gsm8k", "value": 0.21},
+                {"benchmark": "a.b", "metric": "acc", "filter": "none", "value": "Infinity"},
+            ],
+            "replicas": [{"uri": "/ckpt/1", "tier": "shared"}, {"uri": "s3://b/1", "tier": "object"}],
+            "tags": {"phase": "a=b"},
+            "config": {"lr": 3e-4, "clip": "NaN"},
+            "pieces": {"weights": "present", "random_state": "absent"},
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (),
+        ("--project", "p", "--run", "r"),
+        ("--project", "p", "--run", "r", "--step", "-1"),
+        ("--project", "p", "--run", "r", "--step", "1.5"),
+        ("--project", "p", "--run", "r", "--step", "1", "--path", "/somewhere"),
+        ("--project", "p", "--run", "r", "--step", "1", "--score", "gsm8k"),
+        ("--project", "p", "--run", "r", "--step", "1", "--score", "=0.5"),
+        ("--project", "p", "--run", "r", "--step", "1", "--tag", "phase"),
+        ("--project", "p", "--run", "r", "--step", "1", "--pieces", "brain"),
+        ("--project", "p", "--run", "r", "--step", "1", "--config", "/no/such/file"),
+        ("-", "--step", "1"),
+        ("-", "--loss", "0"),
+        ("file.json",),
+    ],
+)
+def test_record_refuses_what_it_would_have_to_guess(cli: Cli, faults: FaultServer, wrong: tuple[str, ...]) -> None:
+    faults.replies = [Reply()]
+    assert cli("record", *wrong)[0] == 2
+    assert faults.seen == []
+
+
+@pytest.mark.parametrize("text", ["[1]", '{"lr": 1, "lr": 2}', "{", ""])
+def test_a_config_that_is_none_is_refused(cli: Cli, faults: FaultServer, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(text)
+    assert cli("record", "--project", "p", "--run", "r", "--step", "1", "--config", str(path))[0] == 2
+    assert faults.seen == []
+
+
+def test_lines_are_sent_in_batches_and_fill_in_the_run(cli: Cli, faults: FaultServer) -> None:
+    def accepted(count: int) -> Reply:
+        results = [{"index": index, "id": f"c{index}", "status": "created"} for index in range(count)]
+        return Reply(body={"accepted": count, "results": results})
+
+    faults.replies = [accepted(500), accepted(2)]
+    lines = "\n".join(json.dumps({"step": step}) for step in range(501)) + '\n\n{"step": 501, "run": "other"}\n'
+    code, out, _ = cli("record", "--project", "p", "--run", "r", "-", stdin=lines)
+    assert code == 0
+    assert [len(seen.json) for seen in faults.seen] == [500, 2]
+    assert faults.seen[1].json[1] == {"project": "p", "run": "other", "step": 501}
+    assert len(out.splitlines()) == 503
+
+
+def test_a_refused_batch_says_what_is_recorded_already(cli: Cli, faults: FaultServer) -> None:
+    results = [{"index": index, "id": f"c{index}", "status": "created"} for index in range(500)]
+    refusal = {"type": "/problems/invalid", "detail": "Refused.", "errors": [{"pointer": "/0/step", "detail": "x"}]}
+    faults.replies = [Reply(body={"accepted": 500, "results": results}), Reply(422, refusal, PROBLEM)]
+    lines = "\n".join(json.dumps({"step": step}) for step in range(501))
+    code, _, err = cli("record", "-", stdin=lines)
+    assert code == 2
+    assert "500 checkpoints before this batch are recorded; none of this batch is." in err
+    assert "/0/step: x" in err
+
+
+@pytest.mark.parametrize(("line", "place"), [("{", "Line 2"), ("[]", "Line 2"), ("[" * 99999, "Line 2")])
+def test_a_line_that_is_no_object_is_named(cli: Cli, faults: FaultServer, line: str, place: str) -> None:
+    code, _, err = cli("record", "-", stdin='{"step": 1}\n' + line)
+    assert code == 2
+    assert place in err
+    assert faults.seen == []
+
+
+def test_a_checkpoint_is_named_by_project_run_and_step(cli: Cli, faults: FaultServer) -> None:
+    older = {**CHECKPOINT, "id": "0c0", "attempt": 1}
+    light = {**CHECKPOINT, "id": "0c9", "kind": "light"}
+    page = {"items": [{"checkpoint": each} for each in (light, CHECKPOINT, older)], "next_cursor": None}
+    faults.replies = [Reply(body=page), Reply(body=page), Reply(body={"scores": []})]
+    assert cli("compare", "llm/7b-a@41200", "llm/7b-a@1.41200")[0] == 0
+    assert "attempt+%3D+1" in faults.seen[1].path
+    assert faults.seen[2].json == {"baseline": "0c1", "candidate": "0c1"}
+
+
+def test_a_run_may_be_called_anything(cli: Cli, faults: FaultServer) -> None:
+    faults.replies = [
+        Reply(body={"items": [{"checkpoint": CHECKPOINT}], "next_cursor": None}),
+        Reply(body={"scores": []}),
+    ]
+    assert cli("compare", "llm/it's a/b@c@41200", "0c1")[0] == 0
+    asked = parse_qs(urlsplit(faults.seen[0].path).query)["filter"][0]
+    assert asked == "project = 'llm' and run.name = 'it''s a/b@c' and step = 41200"
+
+
+@pytest.mark.parametrize("text", ["llm/7b-a", "llm/7b-a@", "llm/7b-a@x", "a/b@c", "llm/@1", "x y"])
+def test_what_names_no_checkpoint_is_a_usage_error(cli: Cli, faults: FaultServer, text: str) -> None:
+    code, _, err = cli("compare", text, "0c1")
+    assert code == 2
+    assert "does not name a checkpoint" in err
+    assert faults.seen == []
+
+
+def test_compare_shows_what_needs_a_decision_first(cli: Cli, faults: FaultServer) -> None:
+    def score(benchmark: str, verdict: str) -> dict[str, Any]:
+        sides = {"baseline": {"value": 0.6}, "candidate": 0.5}
+        return {"benchmark": benchmark, "metric": "acc", "delta": -0.1, "verdict": verdict, "why": "q 0.01", **sides}
+
+    answer = {
+        "scores": [score("piqa", "unchanged"), score("arc", "improved"), score("gsm8k", "regressed")],
+        "capabilities": [{"capability": "math", "delta": -0.1, "verdict": "regressed"}],
+        "config_changes": [{"path": "lr", "change": "changed", "class": "optimiser", "old": 1e-4, "new": 2e-4}],
+        "data_changes": {"total_variation": 0.14},
+        "code_changes": {"status": "unknown", "commits": []},
+        "suspects": [{"changes": ["lr"], "strength": "some", "share": 0.7}],
+    }
+    faults.replies = [Reply(body=answer)]
+    code, out, err = cli("compare", "0c1", "0c2")
+    assert code == 0
+    lines = out.splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["benchmark", "gsm8k", "arc", "setting", "lr"]
+    assert lines[1].split("\t")[2:5] == ["0.6", "0.5", "-0.1"]
+    assert "1 regressed, 1 improved, 1 unchanged" in err
+    assert "1 more are unchanged" in err
+    assert "Capability math: regressed by -0.1" in err
+    assert "Data: total_variation 0.14" in err
+    assert "Suspect (some): lr" in err
+    faults.replies = [Reply(body=answer)]
+    assert "piqa" in cli("compare", "0c1", "0c2", "--all")[1]
+
+
+def test_rollback_asks_for_the_run_and_shows_reasons(cli: Cli, faults: FaultServer) -> None:
+    answer = {
+        "onset": {"benchmark": "gsm8k", "after_step": 40000},
+        "last_known_good": CHECKPOINT,
+        "candidates": [{"checkpoint": CHECKPOINT, "rank": 1, "terms": {"replay_seconds": 1220.8}, "reasons": ["ok"]}],
+        "excluded": [{"checkpoint": {**CHECKPOINT, "step": 50000}, "filter": "onset", "reason": "after the onset"}],
+    }
+    faults.replies = [Reply(body={"id": "0r1", "name": "7b-a", "project": "llm"}), Reply(body=answer)]
+    code, out, err = cli("rollback", "--run", "0r1", "--watch", "math", "--rto", "600")
+    assert code == 0
+    assert faults.seen[1].json == {
+        "run_id": "0r1",
+        "mode": "training",
+        "watch": {"capability": "math"},
+        "rto_seconds": 600.0,
+        "limit": 5,
+    }
+    assert out.splitlines()[1] == "1\t7b-a · 2 · 41200\treplay_seconds 1220.8\tok\t0c1"
+    assert "Last known good: 7b-a · 2 · 41200" in err
+    assert "left out: 7b-a · 2 · 50000: onset: after the onset" in err
+
+
+def test_rollback_of_an_alias_is_about_production(cli: Cli, faults: FaultServer) -> None:
+    faults.replies = [Reply(body={"candidates": [], "excluded": []})]
+    code, out, err = cli("rollback", "--alias", "llm/production", "--watch", "gsm8k")
+    assert (code, out) == (1, "")
+    assert faults.seen[0].json["mode"] == "production"
+    assert faults.seen[0].json["watch"] == {"benchmark": "gsm8k"}
+    assert "No checkpoint passes every filter." in err
+    assert cli("rollback")[0] == 2
+    assert cli("rollback", "--run", "a/b", "--alias", "a/b")[0] == 2
+
+
+def test_a_watched_name_may_say_its_kind() -> None:
+    assert watched("benchmark:math") == {"benchmark": "math"}
+    assert watched("capability:new") == {"capability": "new"}
+    assert watched("a:b") == {"benchmark": "a:b"}
+
+
+def test_all_pieces_by_one_word() -> None:
+    assert pieces("all") == dict.fromkeys(("weights", "optimizer", "data_position", "random_state"), "present")
+
+
+RESULT = {
+    "results": {"piqa": {"acc": 0.7, "acc_stderr": 0.01}},
+    "versions": {"piqa": 0},
+    "config": {"model_args": "pretrained=m,revision=step3000", "num_fewshot": 0},
+}
+REPORT = {
+    "format": "lm-eval-v03",
+    "imported": 1,
+    "skipped": [],
+    "files": [
+        {
+            "file": "r.json",
+            "format": "lm-eval-v03",
+            "imported": 1,
+            "recorded": 0,
+            "checkpoint_id": "0c1",
+            "notes": ["a doubt"],
+            "skipped": [{"item": "x.y", "reason": "z"}],
+        }
+    ],
+}
+
+
+def test_evals_send_the_file_and_leave_its_step_to_its_content(cli: Cli, faults: FaultServer, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(RESULT))
+    faults.replies = [Reply(body=REPORT)]
+    code, out, err = cli("evals", str(path), "--project", "p", "--run", "r")
+    assert code == 0
+    assert faults.seen[0].headers["Content-Type"].startswith("multipart/form-data; boundary=")
+    body = faults.seen[0].body
+    for name, value in ((b"project", b"p"), (b"run", b"r"), (b"format", b"auto")):
+        assert b'name="' + name + b'"\r\n\r\n' + value + b"\r\n" in body
+    assert b'name="step"' not in body
+    assert b'name="file"; filename="' in body
+    assert path.read_bytes() in body
+    assert out.splitlines()[1] == "r.json\tlm-eval-v03\t1\t0\t1\t0c1"
+    assert "r.json: a doubt" in err
+    assert "r.json: left out x.y: z" in err
+
+
+def test_one_refused_file_does_not_stop_the_others(cli: Cli, faults: FaultServer, tmp_path: Path) -> None:
+    paths = [tmp_path / "bad.csv", tmp_path / "good.json"]
+    for path in paths:
+        path.write_text("{}")
+    refusal = {"type": "/problems/nothing-imported", "detail": "The file is no JSON."}
+    faults.replies = [Reply(422, refusal, PROBLEM), Reply(body=REPORT)]
+    code, out, err = cli("evals", *map(str, paths), "--checkpoint", "0c1")
+    assert code == 2
+    assert "bad.csv: The file is no JSON." in err
+    assert len(out.splitlines()) == 2
+
+
+def test_evals_at_another_step_than_the_file_says_are_remarked(cli: Cli, faults: FaultServer, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(RESULT))
+    faults.replies = [Reply(body=REPORT)]
+    code, _, err = cli("evals", str(path), "--project", "p", "--run", "r", "--step", "7")
+    assert code == 0
+    assert "revision says step 3000; recorded at 7" in err
+    assert b'name="step"\r\n\r\n7\r\n' in faults.seen[0].body
+
+
+@pytest.mark.parametrize(
+    "target", [(), ("--project", "p"), ("--checkpoint", "c", "--step", "1"), ("--checkpoint", "c", "--project", "p")]
+)
+def test_evals_need_one_target(cli: Cli, faults: FaultServer, tmp_path: Path, target: tuple[str, ...]) -> None:
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(RESULT))
+    assert cli("evals", str(path), *target)[0] == 2
+    assert faults.seen == []
+
+
+def test_login_checks_the_token_before_keeping_it(
+    cli: Cli, faults: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CAIRN_URL", "CAIRN_TOKEN"):
+        monkeypatch.delenv(name)
+    login = Path(os.environ["HOME"]) / ".config/cairn/login.json"
+    faults.replies = [Reply(401, {"title": "Unknown token"}, PROBLEM)]
+    assert cli("login", "--url", faults.url, "--token", "wrong")[0] == 3
+    assert not login.exists()
+    faults.replies = [Reply(body=EMPTY)]
+    code, out, err = cli("login", "--url", faults.url, "--token", "-", stdin="right\n")
+    assert code == 0
+    assert "right" not in out + err
+    assert login.stat().st_mode & 0o777 == 0o600
+    faults.seen.clear()
+    cli("find")
+    assert faults.seen[0].headers["Authorization"] == "Bearer right"
+
+
+def test_nobody_there_ends_with_3(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAIRN_URL", "http://127.0.0.1:9")
+    code, _, err = cli("rollback", "--alias", "p/a")
+    assert code == 3
+    assert "Nobody answers" in err
+
+
+def test_every_command_takes_json_and_has_help(cli: Cli) -> None:
+    for command in ("login", "record", "find", "rollback", "compare", "evals"):
+        code, out, _ = cli(command, "--help")
+        assert code == 0
+        assert "--json" in out
+    assert "Exit codes:" in cli("--help")[1]
+
+
+def test_without_click_the_command_says_what_to_install() -> None:
+    code = "import sys; sys.modules['click'] = None\nimport cairn.cli\ncairn.cli.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "pip install 'cairn-client[cli]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_id_stays_in_one_piece_on_a_narrow_terminal(faults: FaultServer) -> None:
+    named = {**CHECKPOINT, "id": "0a1b2c3d4e5f6", "run": {"id": "0r1", "name": "[red]a-run-with-a-long-name[/red]"}}
+    faults.replies = [Reply(body={"items": [{"checkpoint": named}], "next_cursor": None})]
+    env = {**os.environ, "CAIRN_URL": faults.url, "CAIRN_TOKEN": "t", "COLUMNS": "60", "TERM": "xterm"}
+    parent, terminal = pty.openpty()
+    code = "from cairn.cli import main; main()"
+    subprocess.run([sys.executable, "-c", code, "find"], env=env, stdout=terminal, timeout=60, check=True)
+    os.close(terminal)
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end is closed: everything was read
+        while chunk := os.read(parent, 65536):
+            shown += chunk
+    os.close(parent)
+    assert b"0a1b2c3d4e5f6" in shown
+    assert b"[red]" in shown, "names are text, never markup"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(faults: FaultServer) -> None:
+    items = [{"checkpoint": {**CHECKPOINT, "id": f"c{index}"}} for index in range(1000)]
+    faults.replies = [Reply(body={"items": items * 10, "next_cursor": None})]
+    env = {**os.environ, "CAIRN_URL": faults.url, "CAIRN_TOKEN": "t"}
+    shell = f"{sys.executable} -c 'from cairn.cli import main; main()' find --limit 1000 | head -1"
+    done = subprocess.run(shell, shell=True, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.startswith("project\tcheckpoint")
+    assert done.stderr == ""

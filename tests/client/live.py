@@ -1,0 +1,39 @@
+"""The real service on the loopback, for one test module: uvicorn in a thread over a SQLite file."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from api.main import create_app
+from registry import tokens
+from registry.config import read_settings
+from tests.databases import fresh_database
+
+
+@contextmanager
+def running_service(home: Path) -> Iterator[tuple[str, Path]]:
+    """Its URL, and the folder in which it left the admin token."""
+    settings = read_settings({"CAIRN_HOME": str(home)})
+    home.mkdir(parents=True, exist_ok=True)
+    with fresh_database("sqlite", home) as database:
+        with database.write() as session:
+            tokens.ensure_admin_token(session, settings.admin_token_file)
+        config = uvicorn.Config(create_app(settings, database), host="127.0.0.1", port=0, log_level="warning")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        deadline = time.monotonic() + 20
+        while not server.started:
+            assert thread.is_alive(), "the service ended while it started"
+            assert time.monotonic() < deadline, "the service did not start within 20 s"
+            time.sleep(0.01)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        try:
+            yield f"http://127.0.0.1:{port}", home
+        finally:
+            server.should_exit = True
+            thread.join(20)

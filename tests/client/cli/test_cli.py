@@ -259,7 +259,7 @@ def test_what_names_no_checkpoint_is_a_usage_error(cli: Cli, faults: FaultServer
 
 def test_compare_shows_what_needs_a_decision_first(cli: Cli, faults: FaultServer) -> None:
     def score(benchmark: str, verdict: str) -> dict[str, Any]:
-        sides = {"baseline": {"value": 0.6}, "candidate": 0.5}
+        sides = {"baseline": 0.6, "candidate": 0.5}
         return {"benchmark": benchmark, "metric": "acc", "delta": -0.1, "verdict": verdict, "why": "q 0.01", **sides}
 
     answer = {
@@ -280,16 +280,19 @@ def test_compare_shows_what_needs_a_decision_first(cli: Cli, faults: FaultServer
     assert "1 more are unchanged" in err
     assert "Capability math: regressed by -0.1" in err
     assert "Data: total_variation 0.14" in err
-    assert "Suspect (some): lr" in err
+    assert "Suspect (some, 70 % of the suspicion): lr" in err
     faults.replies = [Reply(body=answer)]
     assert "piqa" in cli("compare", "0c1", "0c2", "--all")[1]
 
 
 def test_rollback_asks_for_the_run_and_shows_reasons(cli: Cli, faults: FaultServer) -> None:
     answer = {
-        "onset": {"benchmark": "gsm8k", "after_step": 40000},
+        "sentence": "Go back to step 41200.",
+        "onset": {"watch": "math", "sentence": "It fell after step 40000."},
         "last_known_good": CHECKPOINT,
-        "candidates": [{"checkpoint": CHECKPOINT, "rank": 1, "terms": {"replay_seconds": 1220.8}, "reasons": ["ok"]}],
+        "candidates": [
+            {"checkpoint": CHECKPOINT, "rank": 1, "terms": {"restore_minutes": 8.77}, "reasons": ["near", "safe"]}
+        ],
         "excluded": [{"checkpoint": {**CHECKPOINT, "step": 50000}, "filter": "onset", "reason": "after the onset"}],
     }
     faults.replies = [Reply(body={"id": "0r1", "name": "7b-a", "project": "llm"}), Reply(body=answer)]
@@ -297,23 +300,23 @@ def test_rollback_asks_for_the_run_and_shows_reasons(cli: Cli, faults: FaultServ
     assert code == 0
     assert faults.seen[1].json == {
         "run_id": "0r1",
-        "mode": "training",
         "watch": {"capability": "math"},
         "rto_seconds": 600.0,
         "limit": 5,
     }
-    assert out.splitlines()[1] == "1\t7b-a · 2 · 41200\treplay_seconds 1220.8\tok\t0c1"
+    assert out.splitlines()[1] == "1\t7b-a · 2 · 41200\t0c1\t8.8 min\t\tnear; safe"
     assert "Last known good: 7b-a · 2 · 41200" in err
-    assert "left out: 7b-a · 2 · 50000: onset: after the onset" in err
+    assert "Go back to step 41200." in err
+    assert "Watching math: It fell after step 40000." in err
+    assert "  7b-a · 2 · 50000: onset: after the onset" in err
 
 
 def test_rollback_of_an_alias_is_about_production(cli: Cli, faults: FaultServer) -> None:
-    faults.replies = [Reply(body={"candidates": [], "excluded": []})]
+    faults.replies = [Reply(body={"candidates": [], "excluded": [], "sentence": "None is left."})]
     code, out, err = cli("rollback", "--alias", "llm/production", "--watch", "gsm8k")
     assert (code, out) == (1, "")
-    assert faults.seen[0].json["mode"] == "production"
-    assert faults.seen[0].json["watch"] == {"benchmark": "gsm8k"}
-    assert "No checkpoint passes every filter." in err
+    assert faults.seen[0].json == {"alias": "llm/production", "watch": {"benchmark": "gsm8k"}, "limit": 5}
+    assert "None is left." in err
     assert cli("rollback")[0] == 2
     assert cli("rollback", "--run", "a/b", "--alias", "a/b")[0] == 2
 

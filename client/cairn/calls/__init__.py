@@ -1,0 +1,1 @@
+"""The service's calls by subject. `cairn.Client` brings them together."""

@@ -1,0 +1,147 @@
+"""`cairn find`: which checkpoint is strong where."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from cairn.calls.base import literal
+from cairn.cli.output import checkpoint_cells, json_option, points, print_json, print_rows, say
+from cairn.client import Client
+from cairn.types import Checkpoint, Evidence, SearchAnswer, SearchResult
+
+BASIC = ("loss", "tokens_seen", "resumability", "saved_at")
+
+
+@click.command()
+@click.argument("words", nargs=-1)
+@click.option("--filter", "filter_", help="In the filter language: \"scores.gsm8k > 0.6 and tags.phase = 'sft'\".")
+@click.option("--order-by", help="'scores.gsm8k desc, step'.")
+@click.option("--columns", help="Fields to show, separated by commas: loss,scores.gsm8k,tags.phase.")
+@click.option("--project", help="Only checkpoints of this project.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
+@json_option
+def find(
+    words: Sequence[str],
+    filter_: str | None,
+    order_by: str | None,
+    columns: str | None,
+    project: str | None,
+    limit: int,
+    as_json: bool,
+) -> int:
+    """Find checkpoints by what they are good at, or by a filter.
+
+    \b
+    cairn find 'strong math weak chat'
+    cairn find 数学强但对话弱
+    cairn find --filter "scores.gsm8k > 0.6" --order-by 'scores.gsm8k desc' --columns scores.gsm8k,loss
+
+    With words, exit code 1 means that nothing meets every condition; the nearest are shown all the same.
+    """
+    by_filter = filter_ is not None or order_by is not None or columns is not None
+    if words and by_filter:
+        raise click.UsageError("Words and --filter, --order-by or --columns are two ways to ask; use one.")
+    with Client() as client:
+        if words:
+            return _by_words(client.search(" ".join(words), project=project, limit=limit), as_json)
+        return _by_filter(client, filter_, order_by, columns, project, limit, as_json)
+
+
+def _by_words(answer: SearchAnswer, as_json: bool) -> int:
+    if as_json:
+        print_json(answer.raw)
+    else:
+        _say_how_understood(answer)
+        names = list(dict.fromkeys(_subject(each) for result in answer.results for each in result.evidence))
+        rows = [_result_row(result, names) for result in answer.results]
+        if rows:
+            print_rows(("checkpoint", "match", *names, "id"), rows)
+    return 0 if answer.results and answer.strict else 1
+
+
+def _say_how_understood(answer: SearchAnswer) -> None:
+    understood = ", ".join(map(str, answer.interpretation.conditions)) or "nothing"
+    size = answer.population.get("size")
+    say(f"Understood: {understood}." + (f" Ranked among {size} checkpoints." if size is not None else ""))
+    if answer.interpretation.unparsed:
+        say(f"Not understood: {', '.join(answer.interpretation.unparsed)}.")
+    for warning in answer.population.get("warnings") or ():
+        say(str(warning))
+    if not answer.results:
+        say("Nothing found. A checkpoint without scores for this is never counted as weak.")
+    elif not answer.strict:
+        say("Nothing meets every condition; these come nearest.")
+    if answer.incomplete:
+        say(f"{len(answer.incomplete)} more were never evaluated on a part of this; --json shows them.")
+
+
+def _subject(evidence: Evidence) -> str:
+    return evidence.capability or evidence.condition.benchmark or evidence.condition.field_ or "?"
+
+
+def _result_row(result: SearchResult, names: Sequence[str]) -> list[Any]:
+    """Each percentile beside the share of its benchmarks that were measured, where not all were."""
+    shown = {_subject(each): _evidence_cell(each) for each in result.evidence}
+    label, id_ = checkpoint_cells(result.checkpoint)
+    return [label, result.score, *(shown.get(name, "") for name in names), id_]
+
+
+def _evidence_cell(evidence: Evidence) -> str:
+    """A percentile where there is a population, else the composite; for a benchmark its score."""
+    partly = evidence.coverage is not None and evidence.coverage < 1 and evidence.capability is not None
+    measured = f" ({points(evidence.coverage)} measured)" if partly else ""
+    if evidence.percentile is not None:
+        return points(evidence.percentile) + measured
+    if evidence.composite is not None:
+        return f"{evidence.composite:.3f}" + measured
+    scores = [each.value for each in evidence.benchmarks if each.value is not None]
+    return f"{scores[0]:.6g}" if scores else "not evaluated"
+
+
+def _by_filter(
+    client: Client,
+    filter_: str | None,
+    order_by: str | None,
+    columns: str | None,
+    project: str | None,
+    limit: int,
+    as_json: bool,
+) -> int:
+    if project is not None:
+        only = f"project = {literal(project)}"
+        filter_ = f"{only} and ({filter_})" if filter_ else only
+    wanted = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
+    found = list(client.iter_checkpoints(filter=filter_, order_by=order_by, fields=columns, limit=limit))
+    if as_json:
+        print_json({"items": [each.raw for each in found]})
+    elif found:
+        print_checkpoints(found, wanted)
+    else:
+        say("No checkpoint matches. Loosen the filter, or see what there is with `cairn find`.")
+    return 0 if found else 1
+
+
+def print_checkpoints(found: Sequence[Checkpoint], wanted: Sequence[str]) -> None:
+    """A row each; `wanted` are further fields, by default the ones that most people ask for."""
+    names = tuple(wanted) or BASIC
+    rows = []
+    for each in found:
+        label, id_ = checkpoint_cells(each)
+        rows.append((each.project, label, *(field_value(each.raw, name) for name in names), id_))
+    print_rows(("project", "checkpoint", *names, "id"), rows)
+
+
+def field_value(raw: Any, name: str) -> Any:
+    """A field of a listed checkpoint by its dotted name: asked for, the row's own, or of its identity."""
+    holders = (raw.get("values"), raw, raw.get("checkpoint"))
+    found = (_dotted(holder, name) for holder in holders if isinstance(holder, dict))
+    return next((value for value in found if value is not None), None)
+
+
+def _dotted(holder: Any, name: str) -> Any:
+    if name in holder:
+        return holder[name]
+    for part in name.split("."):
+        holder = holder.get(part) if isinstance(holder, dict) else None
+    return holder

@@ -1,0 +1,101 @@
+"""`cairn rollback`: which checkpoint to go back to."""
+
+from typing import Any
+
+import click
+
+from cairn.cli.output import checkpoint_cells, json_option, print_json, print_rows, say
+from cairn.cli.targets import find_run
+from cairn.client import Client
+from cairn.numbers import number_from_wire
+from cairn.types import Candidate, RollbackAnswer
+
+SHOWN = 20  # of what was left out
+# The capabilities of the service's benchmark table; any other word is a benchmark.
+CAPABILITIES = frozenset(
+    {"math", "code", "knowledge", "reasoning", "reading", "instruction", "chat", "safety"}
+    | {"multilingual", "chinese", "longcontext", "agent", "lm"}
+)
+
+
+@click.command()
+@click.option("--run", "run_", metavar="PROJECT/RUN", help="The run that broke.")
+@click.option("--alias", metavar="PROJECT/ALIAS", help="The alias that points at something bad.")
+@click.option("--watch", metavar="NAME", help="What got worse: a capability (math) or a benchmark (gsm8k).")
+@click.option(
+    "--mode",
+    type=click.Choice(["training", "production"]),
+    help="Least work lost, or best that is safe. Default: training for a run, production for an alias.",
+)
+@click.option("--at-or-before-step", type=click.IntRange(0), help="Only checkpoints up to this step.")
+@click.option("--rto", "rto_seconds", type=click.FloatRange(0, min_open=True), help="Restore within SECONDS.")
+@click.option("--limit", type=click.IntRange(1, 100), default=5, show_default=True)
+@json_option
+def rollback(
+    run_: str | None,
+    alias: str | None,
+    watch: str | None,
+    mode: str | None,
+    at_or_before_step: int | None,
+    rto_seconds: float | None,
+    limit: int,
+    as_json: bool,
+) -> int:
+    """Show checkpoints to go back to, best first, and why the others are not among them.
+
+    Nothing is changed. Exit code 1 means that no checkpoint passes every filter.
+    """
+    if (run_ is None) == (alias is None):
+        raise click.UsageError("Name either --run PROJECT/RUN or --alias PROJECT/ALIAS.")
+    with Client() as client:
+        answer = client.rollback(
+            find_run(client, run_) if run_ else None,
+            alias=alias,
+            mode=mode,
+            watch=watched(watch) if watch else None,
+            at_or_before_step=at_or_before_step,
+            rto_seconds=rto_seconds,
+            limit=limit,
+        )
+    if as_json:
+        print_json(answer.raw)
+    else:
+        _print(answer)
+    return 0 if answer.candidates else 1
+
+
+def watched(text: str) -> dict[str, str]:
+    """`math`, `gsm8k`, or with the kind in front: `capability:math`, `benchmark:math`."""
+    kind, colon, name = text.partition(":")
+    if colon and kind in ("capability", "benchmark"):
+        return {kind: name}
+    return {"capability" if text in CAPABILITIES else "benchmark": text}
+
+
+def _print(answer: RollbackAnswer) -> None:
+    if answer.sentence:
+        say(answer.sentence)
+    if answer.onset is not None:
+        say(f"Watching {answer.onset.watch}: {answer.onset.sentence}")
+    if answer.last_known_good is not None:
+        say(f"Last known good: {answer.last_known_good}")
+    if answer.candidates:
+        columns = ("rank", "checkpoint", "id", "restore", "copy", "why")
+        print_rows(columns, [_candidate_row(each) for each in answer.candidates])
+    counts = ", ".join(f"{name} {count}" for name, count in answer.excluded_counts.items())
+    if answer.excluded:
+        say(f"Left out ({counts}):" if counts else "Left out:")
+    for each in answer.excluded[:SHOWN]:
+        say(f"  {each.checkpoint}: {each.filter}: {each.reason}")
+    if len(answer.excluded) > SHOWN:
+        say(f"  and {len(answer.excluded) - SHOWN} more; --json shows them.")
+    for assumption in answer.assumptions:
+        say(f"Assumed: {assumption}")
+
+
+def _candidate_row(each: Candidate) -> tuple[Any, ...]:
+    label, id_ = checkpoint_cells(each.checkpoint)
+    minutes = number_from_wire(each.terms.get("restore_minutes"))
+    restore = None if minutes is None else f"{minutes:.1f} min"
+    copy = each.copy or {}
+    return each.rank, label, id_, restore, copy.get("tier"), "; ".join(each.reasons)

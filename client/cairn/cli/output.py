@@ -1,0 +1,97 @@
+"""How answers are shown: a table for a person, tab-separated text for a pipe, JSON for a program.
+
+Names come from other people, so control characters are replaced before they reach a terminal.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from cairn import wire
+from cairn.types import CheckpointRef
+
+F = TypeVar("F", bound=Callable[..., Any])
+Row = Sequence[Any]
+
+
+def json_option(command: F) -> F:
+    """`--json`, the same for every command."""
+    return click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")(command)
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(json.loads(wire.encode(value)), ensure_ascii=False, indent=2))
+
+
+def say(text: str) -> None:
+    """A remark for the person, kept out of what a pipe carries on."""
+    click.echo(clean(text), err=True)
+
+
+def print_rows(columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """A table on a terminal, tab-separated lines with one header line otherwise."""
+    texts = [[_cell(value) for value in row] for row in rows]
+    if not sys.stdout.isatty():
+        for line in [list(columns), *texts]:
+            click.echo("\t".join(line))
+        return
+    from rich.console import Console, JustifyMethod
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    # A column in which nothing is known is left out: a terminal is narrow.
+    known = [index for index in range(len(columns)) if any(row[index] for row in texts)]
+    for index in known:
+        right = all(_is_number(row[index]) for row in texts)
+        # An id is for copying: it stays in one piece. All else folds on to the next line rather than being cut.
+        in_one_piece = columns[index] == "id"
+        justify: JustifyMethod = "right" if right else "left"
+        table.add_column(Text(columns[index]), justify=justify, overflow="fold", no_wrap=in_one_piece)
+    for row in texts:
+        table.add_row(*(Text(row[index]) for index in known))
+    Console(highlight=False).print(table)
+
+
+def print_facts(pairs: Iterable[tuple[str, Any]]) -> None:
+    """Name and value, line by line; what is not known is left out."""
+    print_rows(("field", "value"), [(name, value) for name, value in pairs if value not in (None, "", {}, ())])
+
+
+def checkpoint_cells(checkpoint: CheckpointRef) -> tuple[str, str]:
+    """How a checkpoint is written everywhere: `run · attempt · step`, and its id."""
+    return str(checkpoint), checkpoint.id
+
+
+def clean(text: str) -> str:
+    """`text` without control characters other than the line break."""
+    return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def points(fraction: float | None) -> str:
+    """0.873 -> '87 %'."""
+    return "" if fraction is None or not math.isfinite(fraction) else f"{fraction * 100:.0f} %"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else f"{value:.6g}"
+    if isinstance(value, (dict, list, tuple)):
+        value = json.dumps(json.loads(wire.encode(value)), ensure_ascii=False)
+    return clean(str(value)).replace("\n", " ")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text.removesuffix(" %") or 0)
+    except ValueError:
+        return False
+    return True

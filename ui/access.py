@@ -1,0 +1,52 @@
+"""Who looks at a page: the session cookie, and the check that a form came from one of our own pages."""
+
+from typing import Annotated
+
+from fastapi import Depends, Form, Request
+from sqlalchemy.orm import Session
+
+from api.deps import SESSION_COOKIE, SessionDep
+from registry import tokens
+from registry.errors import Forbidden
+from registry.types import Scope
+from ui.respond import Viewer
+
+
+class FormNotOurs(Forbidden):
+    code = "form-not-ours"
+    title = "This form is not from this session"
+
+
+def viewer_of(request: Request, session: Session) -> Viewer:
+    """Raises Unauthenticated, which leads a browser to the sign-in page."""
+    cookie = request.cookies.get(SESSION_COOKIE, "")
+    viewer = Viewer(tokens.authenticate_cookie(session, cookie), tokens.csrf_token(cookie))
+    request.state.viewer = viewer  # a problem page keeps the frame of whoever is signed in
+    return viewer
+
+
+def get_viewer(request: Request, session: SessionDep) -> Viewer:
+    viewer = viewer_of(request, session)
+    viewer.caller.require(Scope.READ)
+    return viewer
+
+
+ViewerDep = Annotated[Viewer, Depends(get_viewer)]
+
+
+def check_csrf(cookie: str, given: str) -> None:
+    """Raises FormNotOurs where a form carries another token than the cookie's."""
+    if not cookie or not tokens.is_csrf_token(cookie, given):
+        raise FormNotOurs(
+            "The form was filled in under another session, or did not come from these pages. Nothing was changed; "
+            "load the page again and send it once more."
+        )
+
+
+def get_form_viewer(request: Request, viewer: ViewerDep, csrf: Annotated[str, Form()] = "") -> Viewer:
+    """For forms that change something. Raises Unauthenticated, FormNotOurs."""
+    check_csrf(request.cookies.get(SESSION_COOKIE, ""), csrf)
+    return viewer
+
+
+FormViewerDep = Annotated[Viewer, Depends(get_form_viewer)]

@@ -1,0 +1,305 @@
+"""Line charts as SVG, drawn twice, for a desk and for a phone: text that shrinks with a plot is unreadable.
+
+The stylesheet shows one of the two. Nothing here needs a script; hovering shows each point's title.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from ui import filters
+from ui.charts.axis import Axis, make_axis, thin_points
+from ui.charts.data import Band, LineChart, Mark, Point, Series
+from ui.charts.labels import fit, spread, text_width
+from ui.charts.markup import join, path_of, tag
+from ui.charts.signs import checkpoint_sign, mark_sign, marker
+
+DOTS_UP_TO = 60  # points per line that get a dot each; more are a line alone
+MARKS_UP_TO = 6  # marks with a written label; more keep their sign and title
+MARK_GAP = 7.0  # pixels between two checkpoint signs on the axis; nearer ones are drawn once
+
+
+@dataclass(frozen=True)
+class Size:
+    name: str
+    width: float
+    height: float
+    label_share: float
+    x_ticks: int
+
+
+WIDE = Size("wide", 720.0, 280.0, 0.3, 8)
+NARROW = Size("narrow", 343.0, 250.0, 0.28, 4)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The plot area in pixels with its two axes."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+    x: Axis
+    y: Axis
+
+
+def line_chart(chart: LineChart) -> Markup:
+    """Both drawings of a chart. Draw only what has data: `has_data` says so."""
+    return join([_draw(chart, size) for size in (WIDE, NARROW)])
+
+
+def has_data(chart: LineChart) -> bool:
+    return any(p.y is not None for line in chart.series for p in line.points)
+
+
+def description(chart: LineChart) -> str:
+    """The chart in words, for those who hear it: per line its ends, lowest and highest; then the marks."""
+    parts = [_in_words(line, chart) for line in chart.series]
+    kinds = {kind: sum(mark.kind == kind for mark in chart.marks) for kind in {m.kind for m in chart.marks}}
+    parts += [filters.plural(count, f"{kind} mark") for kind, count in sorted(kinds.items())]
+    return ". ".join(parts) + "."
+
+
+def _in_words(line: Series, chart: LineChart) -> str:
+    finite = [p for p in line.points if filters.finite(p.y) is not None]
+    odd = sum(p.y is not None for p in line.points) - len(finite)
+    if not finite:
+        return f"{line.name}: no finite value" + (f", {odd} not finite" if odd else "")
+    heights = [p.y for p in finite if p.y is not None]
+    first, last = finite[0], finite[-1]
+    return (
+        f"{line.name}: {filters.number(first.y)} at {chart.x_label} {filters.number(first.x, 9)}, "
+        f"{filters.number(last.y)} at {filters.number(last.x, 9)}, "
+        f"lowest {filters.number(min(heights))}, highest {filters.number(max(heights))}"
+        + (f", {odd} not finite" if odd else "")
+    )
+
+
+def _draw(chart: LineChart, size: Size) -> Markup:
+    frame = _frame(chart, size)
+    title_id, text_id = f"{chart.key}-{size.name}-t", f"{chart.key}-{size.name}-d"
+    linked = any(p.href for s in chart.series for p in s.points) or any(m.href for m in chart.marks)
+    return tag(
+        "svg",
+        tag("title", chart.title, id=title_id),
+        tag("desc", description(chart), id=text_id),
+        _bands(chart.bands, frame),
+        _grid(chart, frame, size),
+        _marks(chart.marks, frame, size),
+        join([_line(line, index, chart, frame) for index, line in enumerate(chart.series)]),
+        _end_labels(chart, frame, size),
+        class_=f"chart {size.name}",
+        viewBox=f"0 0 {size.width:.0f} {size.height:.0f}",
+        role="group" if linked else "img",
+        aria_labelledby=f"{title_id} {text_id}",
+    )
+
+
+def _frame(chart: LineChart, size: Size) -> Frame:
+    points = [p for line in chart.series for p in line.points]
+    top, bottom = (38.0 if _has_signs(chart.marks) else 26.0), size.height - 36.0
+    y = make_axis(list(_heights(points)), bottom, top, log=chart.y_log)
+    left = min(max([text_width(text) for _, _, text in y.ticks(5)] or [20.0]), 72.0) + 8.0
+    named = [line for line in chart.series if not line.muted]
+    widest = max([text_width(line.name) for line in named], default=0.0) if len(named) > 1 else 0.0
+    right = size.width - (min(widest, size.width * size.label_share) + 16.0 if widest else 12.0)
+    xs = [p.x for p in points] + [b for band in chart.bands for b in (band.start, band.end)]
+    x = make_axis(xs, left + 6.0, right, log=chart.x_log, zero=True)
+    return Frame(left, right, top, bottom, x, y)
+
+
+def _heights(points: list[Point]) -> Iterable[float]:
+    """Every height that must fit, ends of error bars included."""
+    for point in points:
+        height, error = filters.finite(point.y), filters.finite(point.error) or 0.0
+        if height is not None:
+            yield from (height - error, height, height + error)
+
+
+def _has_signs(marks: tuple[Mark, ...]) -> bool:
+    return any(mark.kind != "checkpoint" for mark in marks)
+
+
+def _grid(chart: LineChart, frame: Frame, size: Size) -> Markup:
+    parts = []
+    for _, at, text in frame.y.ticks(5):
+        parts.append(tag("line", x1=frame.left, x2=frame.right, y1=at, y2=at, class_="grid"))
+        parts.append(tag("text", text, x=frame.left - 6, y=at + 4, class_="tick", text_anchor="end"))
+    edge = -math.inf
+    for _, at, text in frame.x.ticks(size.x_ticks):
+        half = text_width(text) / 2
+        if at - half < edge or at + half > size.width:
+            continue
+        edge = at + half + 8
+        parts.append(tag("line", x1=at, x2=at, y1=frame.bottom, y2=frame.bottom + 4, class_="axis"))
+        parts.append(tag("text", text, x=at, y=frame.bottom + 17, class_="tick", text_anchor="middle"))
+    parts.append(tag("line", x1=frame.left, x2=frame.right, y1=frame.bottom, y2=frame.bottom, class_="axis"))
+    if frame.x.zero_px is not None:
+        parts.append(_axis_break(frame))
+    return join([*parts, *_axis_names(chart, frame, size)])
+
+
+def _axis_break(frame: Frame) -> Markup:
+    """Two strokes where a log axis leaves out the way down to zero."""
+    at = ((frame.x.zero_px or 0.0) + frame.x.start_px) / 2
+    strokes = "".join(f"M{at + d - 2:.1f} {frame.bottom + 4:.1f}l4 -8" for d in (-2.0, 2.0))
+    return tag("path", d=strokes, class_="axis")
+
+
+def _axis_names(chart: LineChart, frame: Frame, size: Size) -> list[Markup]:
+    """The names of the axes; y says where it starts and whether it is logarithmic."""
+    log = ", log scale" if chart.y_log else ""
+    start = f"{chart.y_label}{log}; axis starts at {filters.number(frame.y.low, 3)}"
+    x_name = f"{chart.x_label} (log scale)" if chart.x_log else chart.x_label
+    return [
+        tag("text", fit(start, size.width - 4), x=0, y=12, class_="name"),
+        tag("text", x_name, x=frame.right, y=size.height - 4, class_="name", text_anchor="end"),
+    ]
+
+
+def _bands(bands: tuple[Band, ...], frame: Frame) -> Markup:
+    parts = []
+    for band in bands:
+        start, end = frame.x.place(band.start), frame.x.place(band.end)
+        if start is None or end is None:
+            continue
+        box = tag(
+            "rect",
+            tag("title", band.label),
+            x=min(start, end),
+            width=max(2.0, abs(end - start)),
+            y=frame.top,
+            height=frame.bottom - frame.top,
+            class_="band",
+        )
+        parts.append(box)
+    return join(parts)
+
+
+def _marks(marks: tuple[Mark, ...], frame: Frame, size: Size) -> Markup:
+    parts, last = [], -math.inf
+    labelled = sum(mark.kind != "checkpoint" for mark in marks) <= MARKS_UP_TO
+    placed = [(frame.x.place(mark.x), mark) for mark in sorted(marks, key=lambda m: m.x)]
+    signs = [at for at, mark in placed if at is not None and mark.kind != "checkpoint"]
+    for at, mark in placed:
+        if at is None or not frame.left <= at <= frame.right + 0.5:
+            continue
+        if mark.kind == "checkpoint":
+            if at - last < MARK_GAP:
+                continue
+            last = at
+            parts.append(checkpoint_sign(mark, at, frame.bottom))
+        else:
+            room = min([other - 8 for other in signs if other > at] or [size.width]) - at - 16
+            text = fit(mark.label, room) if labelled and room > 40 else ""
+            parts.append(mark_sign(mark, at, frame.top, frame.bottom, text))
+    return join(parts)
+
+
+def _line(line: Series, index: int, chart: LineChart, frame: Frame) -> Markup:
+    columns = max(50, round(frame.right - frame.left))
+    points = thin_points(line.points, columns)
+    style = f"c{line.colour % 7}{' muted' if line.muted else ''}"
+    repeats = sum(other.colour == line.colour and not other.muted for other in chart.series[:index])
+    dash = (None, "6 3", "2 3", "8 3 2 3")[min(repeats, 3)] if not line.muted else None
+    parts = [
+        tag("path", d=path_of(part), class_="line", stroke_dasharray=dash)
+        for part in _unbroken(points, frame)
+        if len(part) > 1
+    ]
+    dots = len(points) <= DOTS_UP_TO
+    alone = {part[0] for part in _unbroken(points, frame) if len(part) == 1}
+    for point in points:
+        parts.append(_dot(point, line, chart, frame, shape=repeats, shown=dots, alone=alone))
+    return tag("g", join(parts), class_=style)
+
+
+def _unbroken(points: tuple[Point, ...], frame: Frame) -> list[list[tuple[float, float]]]:
+    """The stretches between gaps, in pixels. The place of zero on a log axis joins nothing."""
+    parts: list[list[tuple[float, float]]] = [[]]
+    for point in points:
+        at = _pixel(point, frame)
+        if at is None or (frame.x.log and point.x == 0):
+            parts += [[at], []] if at else [[]]
+        else:
+            parts[-1].append(at)
+    return [part for part in parts if part]
+
+
+def _pixel(point: Point, frame: Frame) -> tuple[float, float] | None:
+    height = filters.finite(point.y)
+    x, y = frame.x.place(point.x), frame.y.place(height) if height is not None else None
+    return None if x is None or y is None else (x, y)
+
+
+def _dot(
+    point: Point,
+    line: Series,
+    chart: LineChart,
+    frame: Frame,
+    *,
+    shape: int,
+    shown: bool,
+    alone: set[tuple[float, float]],
+) -> Markup:
+    """A point's sign with its title, its error bar, or the cross of a value that is not finite."""
+    at = _pixel(point, frame)
+    title = f"{line.name}, {chart.x_label} {filters.number(point.x, 9)}: {filters.score(point.y, point.error)}"
+    if at is None:
+        x = frame.x.place(point.x)
+        if point.y is None or x is None or math.isfinite(point.y):
+            return Markup("")
+        edge = frame.bottom - 6 if point.y == -math.inf else frame.top + 2
+        return _linked(point.href, tag("g", tag("title", title), marker("cross", x, edge), class_="odd"))
+    parts = [_error_bar(point, at[0], frame)] if point.error else []
+    if shown or point.error or at in alone:
+        parts.append(marker(("circle", "square", "triangle", "diamond")[min(shape, 3)], *at))
+    return _linked(point.href, tag("g", tag("title", title), join(parts))) if parts else Markup("")
+
+
+def _error_bar(point: Point, x: float, frame: Frame) -> Markup:
+    height, error = filters.finite(point.y), filters.finite(point.error)
+    if height is None or not error:
+        return Markup("")
+    low, high = frame.y.place(height - error), frame.y.place(height + error)
+    low = frame.bottom if low is None else low  # below zero on a log axis
+    if high is None:
+        return Markup("")
+    return tag("path", d=f"M{x:.1f} {low:.1f}V{high:.1f}m-3 0h6M{x - 3:.1f} {low:.1f}h6", class_="error")
+
+
+def _linked(href: str | None, inner: Markup) -> Markup:
+    return tag("a", inner, href=href) if href else inner
+
+
+def _end_labels(chart: LineChart, frame: Frame, size: Size) -> Markup:
+    """Each line's name at its end, kept apart; a hair line leads from a label that had to move."""
+    ends = []
+    for line in chart.series:
+        placed = [p for p in (_pixel(point, frame) for point in line.points) if p]
+        if placed and not line.muted:
+            ends.append((line, placed[-1]))
+    if len(ends) < 2:
+        return Markup("")
+    parts = [_early_label(line, at, frame) for line, at in ends if _ends_early(at, frame)]
+    ends = [end for end in ends if not _ends_early(end[1], frame)]
+    heights = spread([at[1] for _, at in ends], frame.top, frame.bottom)
+    for (line, (x, y)), height in zip(ends, heights, strict=True):
+        name = fit(line.name, size.width - frame.right - 14)
+        lead = tag("path", d=f"M{x + 4:.1f} {y:.1f}L{frame.right + 9:.1f} {height:.1f}", class_="lead")
+        label = tag("text", tag("title", line.name), name, x=frame.right + 12, y=height + 4, class_="label")
+        parts.append(tag("g", lead, label, class_=f"c{line.colour % 7}"))
+    return join(parts)
+
+
+def _ends_early(at: tuple[float, float], frame: Frame) -> bool:
+    """Far from the right edge: a line over the whole plot to its label would look like data."""
+    return frame.right - at[0] > 0.2 * (frame.right - frame.left)
+
+
+def _early_label(line: Series, at: tuple[float, float], frame: Frame) -> Markup:
+    name = fit(line.name, frame.right - at[0])
+    return tag("text", tag("title", line.name), name, x=at[0] + 6, y=at[1] - 8, class_="label")

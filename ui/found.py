@@ -1,0 +1,179 @@
+"""The answer of a search in words: how it was understood, what proves each result, what to loosen."""
+
+from collections.abc import Mapping, Sequence
+
+from registry.evals.catalogue import catalogue
+from registry.filters.print import field_to_text, to_text
+from registry.filters.syntax import Field
+from registry.ids import to_text as id_text
+from registry.overview.briefs import Brief
+from registry.search.conditions import (
+    STRONG,
+    BenchmarkCondition,
+    CapabilityCondition,
+    Condition,
+    FieldCondition,
+    StandingCondition,
+)
+from registry.search.query import BenchmarkEvidence, Evidence, SearchAnswer, SearchResult
+from ui import filters
+from ui.charts import colour_of
+from ui.contexts import Answer, Chip, EvidenceRow, FoundRow, Link
+from ui.links import address
+from ui.refs import ref_of
+
+SHOWN_BENCHMARKS = 4  # of each capability; the title names all
+SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠"}
+
+
+def answer_of(found: SearchAnswer, limit: int) -> Answer:
+    """One sentence: how many meet it, and which is best; or how near the nearest come."""
+    asked = _listed([_phrase(condition) for condition in found.interpretation.conditions])
+    if not found.results:
+        return Answer(f"No checkpoint could be judged {asked}.", "warn")
+    best = found.results[0].checkpoint
+    name = f"{filters.middle(best.run.name, 60)} at step {filters.grouped(best.step)}"
+    if not found.strict:
+        return Answer(f"No checkpoint is {asked}; {name} comes nearest.", "warn")
+    if len(found.results) == 1:
+        return Answer(f"One checkpoint is {asked}: {name}.", "good")
+    amount = f"{len(found.results)} or more" if len(found.results) == limit else filters.grouped(len(found.results))
+    return Answer(f"{amount} checkpoints are {asked}; {name} comes first.", "good")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _title(capability: str) -> str:
+    titles = {each.name: each.title for each in catalogue().capabilities}
+    return titles.get(capability, capability).lower()
+
+
+def _phrase(condition: Condition) -> str:
+    match condition:
+        case CapabilityCondition(name, relation, _):
+            return f"{relation} at {_title(name)}"
+        case StandingCondition(name, relation, _):
+            return f"{relation} at {name}"
+        case BenchmarkCondition(name, relation, threshold):
+            return f"at {name} {SIGNS.get(relation, relation)} {filters.number(threshold)}"
+        case FieldCondition(name, relation, value):
+            shown = filters.grouped(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
+            return f"of {name} {SIGNS.get(relation, relation)} {shown}"
+
+
+def chips_of(conditions: Sequence[Condition]) -> tuple[Chip, ...]:
+    """Each condition as it was understood, with the threshold that the words mean."""
+    return tuple(Chip(_chip(condition)) for condition in conditions)
+
+
+def _chip(condition: Condition) -> str:
+    match condition:
+        case CapabilityCondition(name, relation, threshold) | StandingCondition(name, relation, threshold):
+            bound = "at least" if relation == STRONG else "at most"
+            return f"{name} {relation}: {bound} the {filters.ordinal(threshold)} percentile"
+        case BenchmarkCondition(name, relation, threshold, metric, filter):
+            named = ".".join(each for each in (name, metric, filter) if each)
+            return f"{named} {SIGNS.get(relation, relation)} {filters.number(threshold)}"
+        case FieldCondition(name, relation, value):
+            return f"{name} {SIGNS.get(relation, relation)} {value}"
+
+
+def as_filter(conditions: Sequence[Condition]) -> Link | None:
+    """The same question in the filter language, where it can be asked there."""
+    terms = []
+    for condition in conditions:
+        match condition:
+            case CapabilityCondition(name, relation, threshold):
+                terms.append(f"capabilities.{name} {'>=' if relation == STRONG else '<='} {threshold!r}")
+            case BenchmarkCondition(name, relation, threshold, metric, filter):
+                names = [each for each in (name, metric, filter) if each is not None]
+                terms.append(f"{field_to_text(Field(('scores', *names)))} {relation} {threshold!r}")
+            case FieldCondition():
+                terms.append(to_text(condition.node()))
+            case StandingCondition():
+                return None
+    if not terms:
+        return None
+    text = " and ".join([*terms, "not superseded"])
+    return Link("the same as a filter", address("/find", mode="filter", filter=text))
+
+
+def rows_of(results: Sequence[SearchResult], briefs: Mapping[int, Brief]) -> tuple[FoundRow, ...]:
+    rows = []
+    for place, result in enumerate(results):
+        own, first = id_text(result.checkpoint.id), id_text(results[0].checkpoint.id)
+        compare = address("/compare", baseline=first, candidate=own) if place else None
+        evidence = tuple(_evidence(each) for each in result.evidence)
+        score = result.score if result.evidence and result.score > 0 else None
+        colour = colour_of(id_text(result.checkpoint.run.id))
+        rows.append(FoundRow(ref_of(briefs[result.checkpoint.id]), colour, score, evidence, compare))
+    return tuple(rows)
+
+
+def _evidence(each: Evidence) -> EvidenceRow:
+    condition = each.condition
+    name = condition.capability if isinstance(condition, CapabilityCondition) else _chip(condition)
+    if not each.benchmarks:
+        return EvidenceRow(name, None, "not evaluated: unknown, not weak")
+    every = ", ".join(_benchmark(one) for one in each.benchmarks)
+    if isinstance(condition, BenchmarkCondition):
+        return EvidenceRow(name, each.percentile, every)
+    few = ", ".join(f"{one.benchmark} {filters.number(one.value, 3)}" for one in each.benchmarks[:SHOWN_BENCHMARKS])
+    more = len(each.benchmarks) - SHOWN_BENCHMARKS
+    shown = f"{few} and {more} more" if more > 0 else few
+    covered = f"{filters.percent(each.coverage)} of the benchmarks in use"
+    if each.basis == "absolute":
+        composite = f"normalised score {filters.number(each.composite, 3)}; too few others for a percentile"
+        return EvidenceRow(name, None, f"{composite}; {shown}; {covered}", every)
+    return EvidenceRow(name, each.percentile, f"{shown}; {covered}", every)
+
+
+def _benchmark(one: BenchmarkEvidence) -> str:
+    name = ".".join(filter(None, (one.benchmark, one.metric, one.filter)))
+    notes = [f"mean of {one.parts} parts"] if one.parts else []
+    notes += ["of a lossless copy"] if one.via else []
+    return f"{name} {filters.number(one.value)}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+def loosen_of(found: SearchAnswer) -> str:
+    """Which condition keeps the nearest out, and how far it would have to give."""
+    if found.strict or not found.results:
+        return ""
+    said = []
+    for each in found.results[0].evidence:
+        if each.met:
+            continue
+        condition = each.condition
+        if isinstance(condition, CapabilityCondition) and each.percentile is not None:
+            bound = "at least" if condition.relation == STRONG else "at most"
+            asked = f"{bound} the {filters.ordinal(condition.threshold)} was asked"
+            said.append(
+                f"{condition.capability}: the nearest has the {filters.ordinal(each.percentile)} percentile, {asked}"
+            )
+        elif isinstance(condition, BenchmarkCondition) and each.benchmarks:
+            value = filters.number(each.benchmarks[0].value)
+            said.append(f"{condition.benchmark}: the nearest has {value}, {_chip(condition)} was asked")
+    return f"Loosen {'; '.join(said)}." if said else ""
+
+
+def population_of(found: SearchAnswer) -> str:
+    """Among how many the percentiles are, and what to know about them."""
+    population = found.population
+    parts = [
+        f"{each.capability} among {filters.plural(each.size, 'checkpoint')} of {filters.plural(each.runs, 'run')}"
+        for each in population.capabilities
+    ]
+    named = f"Ranked {_listed(parts)}." if parts else f"{filters.plural(population.size, 'checkpoint')} looked at."
+    size = " Only models of the size that was asked for." if population.of_size else ""
+    return " ".join([named + size, *population.warnings])
+
+
+def resolved_of(resolved: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Which score each short name was read as."""
+    return tuple(
+        f"{name} is read as {text}." if text else f"No score is called {name}."
+        for name, text in resolved.items()
+        if text != name
+    )

@@ -1,0 +1,143 @@
+"""Two checkpoints side by side: which scores really changed, what else changed, and what is suspect."""
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter
+from fastapi.responses import Response, StreamingResponse
+from sqlalchemy.orm import Session
+
+from api.deps import SessionDep
+from registry.aliases import alias_history, get_alias, list_aliases
+from registry.checkpoints.errors import CheckpointNotFound
+from registry.errors import NotFound
+from registry.ids import from_text, to_text
+from registry.overview.briefs import read_briefs
+from registry.overview.runs import count_registry, saved_steps
+from registry.projects import find_project, list_projects
+from registry.provenance.compare import Comparison, compare_checkpoints
+from registry.tokens import Caller
+from ui.access import ViewerDep
+from ui.comparison import compare_answer, compare_context
+from ui.contexts import Answer, CompareContext, Link
+from ui.csv_files import csv_file
+from ui.links import address
+from ui.refs import ref_of
+from ui.respond import go_to, show
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/compare")
+def compare_page(
+    session: SessionDep, viewer: ViewerDep, baseline: str = "", candidate: str = "", all: str = ""
+) -> Response:
+    """A side is a checkpoint's id, or an alias as project/name. `all` shows the benchmarks that did not move, too."""
+    baseline, candidate = baseline.strip(), candidate.strip()
+    if not baseline and not candidate:
+        pair = _default_pair(session, viewer.caller)
+        if pair is not None:
+            return go_to(address("/compare", baseline=pair[0], candidate=pair[1]))
+    try:
+        sides = [_resolve(session, viewer.caller, text) for text in (baseline, candidate)]
+    except NotFound as error:
+        page = _question(session, viewer.caller, baseline, candidate, error.message if baseline or candidate else "")
+        return show("compare.html", page, title="Compare", section="Compare", viewer=viewer, status=404)
+    if sides[0] is None or sides[1] is None:
+        return show(
+            "compare.html",
+            _question(session, viewer.caller, baseline, candidate, ""),
+            title="Compare",
+            section="Compare",
+            viewer=viewer,
+        )
+    found = compare_checkpoints(session, sides[0], sides[1])
+    page = _page(session, found, (baseline, candidate), every=bool(all))
+    return show("compare.html", page, title="Compare", section="Compare", viewer=viewer)
+
+
+@router.get("/compare.csv")
+def compare_csv(session: SessionDep, viewer: ViewerDep, baseline: str, candidate: str) -> StreamingResponse:
+    """Every benchmark of the comparison, all figures with every digit."""
+    old, new = (_resolve(session, viewer.caller, text) for text in (baseline, candidate))
+    if old is None or new is None:
+        raise CheckpointNotFound("Name both sides: a checkpoint's id, or an alias as project/name.")
+    header = (
+        *("benchmark", "metric", "filter", "capability", "baseline", "candidate", "delta", "stderr"),
+        *("p_value", "q_value", "minimum_detectable", "method", "verdict", "why"),
+    )
+    rows = [
+        (
+            *(each.benchmark, each.metric, each.filter, each.capability, each.baseline, each.candidate, each.delta),
+            *(each.stderr, each.p_value, each.q_value, each.minimum_detectable, each.method, each.verdict, each.why),
+        )
+        for each in compare_checkpoints(session, old, new).scores.scores
+    ]
+    return csv_file(f"compare-{to_text(old)}-{to_text(new)}", header, rows)
+
+
+def _page(session: Session, found: Comparison, typed: tuple[str, str], *, every: bool) -> CompareContext:
+    briefs = read_briefs(session, [found.baseline.id, found.candidate.id])
+    old, new = (ref_of(briefs[side.id]) for side in (found.baseline, found.candidate))
+    return compare_context(found, old, new, typed, every=every)
+
+
+def _question(session: Session, caller: Caller, baseline: str, candidate: str, problem: str) -> CompareContext:
+    links = [
+        Link(f"what {name} changed", address("/compare", baseline=old, candidate=new))
+        for name, old, new in _alias_moves(session, caller)
+    ]
+    return CompareContext(
+        None,
+        None,
+        compare_answer(None) if not problem else Answer("One of the two was not found.", "warn"),
+        suggestions=tuple(links[:6]),
+        typed_baseline=baseline,
+        typed_candidate=candidate,
+        problem=problem,
+    )
+
+
+def _resolve(session: Session, caller: Caller, text: str) -> int | None:
+    """The checkpoint that an id or project/alias names; None where nothing is named.
+
+    Raises CheckpointNotFound, ProjectNotFound, AliasNotFound, ProjectForbidden.
+    """
+    if not text:
+        return None
+    project, slash, name = text.partition("/")
+    if slash:
+        row = find_project(session, project)
+        caller.require_project(row.id)
+        return get_alias(session, row.id, name).checkpoint_id
+    number = from_text(text)
+    brief = read_briefs(session, [number]).get(number) if number is not None else None
+    if brief is None:
+        raise CheckpointNotFound(f"There is no checkpoint {text[:40]!r}.")
+    caller.require_project(brief.project_id)
+    return brief.id
+
+
+def _alias_moves(session: Session, caller: Caller) -> list[tuple[str, str, str]]:
+    """(alias, before, now) of every alias that was moved, the last moved first."""
+    names = {row.id: row.name for row in list_projects(session, caller.project_ids)}
+    aliases = list_aliases(session, sorted(names))
+    moves = []
+    for alias in sorted(aliases, key=lambda alias: alias.moved_at, reverse=True):
+        last = alias_history(session, alias.project_id, alias.name, limit=1)[0]
+        if last.previous_id is not None:
+            label = f"{names[alias.project_id]}/{alias.name}"
+            moves.append((label, to_text(last.previous_id), to_text(last.checkpoint_id)))
+    return moves
+
+
+def _default_pair(session: Session, caller: Caller) -> tuple[str, str] | None:
+    """What an unasked comparison shows: what the last move of an alias changed, else the two newest of a run."""
+    for _, old, new in _alias_moves(session, caller):
+        return old, new
+    scope: Sequence[int] | None = None if caller.project_ids is None else sorted(caller.project_ids)
+    newest = count_registry(session, scope).newest_id
+    brief = read_briefs(session, [newest]).get(newest) if newest is not None else None
+    if brief is None:
+        return None
+    live = [each for each in saved_steps(session, brief.project_id, brief.run_id) if not each.superseded]
+    return (to_text(live[-2].checkpoint_id), to_text(live[-1].checkpoint_id)) if len(live) > 1 else None

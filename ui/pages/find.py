@@ -1,0 +1,295 @@
+"""Find checkpoints: in plain words, answered with evidence, or in the filter language, answered as a table."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse, StreamingResponse
+from sqlalchemy.orm import Session
+
+from api.deps import SessionDep
+from registry.checkpoints.queries import CheckpointPage, list_checkpoints
+from registry.checkpoints.rows import CheckpointRow
+from registry.filters import syntax
+from registry.filters.check import parse_order_by
+from registry.filters.errors import InvalidFilter
+from registry.filters.print import field_to_text
+from registry.ids import to_text
+from registry.overview.briefs import read_briefs
+from registry.projects import find_project, list_projects
+from registry.search.draft import UnreadableQuery
+from registry.search.query import SearchAnswer, capability_resolver, search_checkpoints
+from registry.search.vocabulary import EXAMPLES
+from registry.tokens import Caller
+from ui import filters
+from ui.access import ViewerDep
+from ui.contexts import (
+    Answer,
+    FilterCell,
+    FilterColumn,
+    FilterRow,
+    FindContext,
+    Link,
+    PlaceOfMistake,
+)
+from ui.csv_files import Cell, csv_file
+from ui.found import answer_of, as_filter, chips_of, loosen_of, population_of, resolved_of, rows_of
+from ui.links import address, changed, from_cursor, to_cursor
+from ui.loosen import loosened
+from ui.refs import ref_of
+from ui.respond import show
+
+router = APIRouter(include_in_schema=False)
+
+LIMIT = 20
+INCOMPLETE = 8  # checkpoints shown that lack a score for a condition
+ROWS = 50
+CSV_ROWS = 10_000
+DEFAULT_COLUMNS = "saved_at, loss, tokens_seen, resumability"
+FILTER_EXAMPLES = (
+    "scores.gsm8k > 0.6 and not superseded",
+    "capabilities.math >= 0.8 and run.parameter_count < 2000000000",
+    "pieces.optimizer = 'present' and replicas.tier = 'shared'",
+    "loss is nan",
+)
+
+
+@router.get("/find")
+def find_page(
+    session: SessionDep,
+    viewer: ViewerDep,
+    q: str = "",
+    mode: str = "words",
+    filter: str = "",
+    order_by: str = "",
+    columns: str = "",
+    project: str = "",
+    after: str = "",
+) -> HTMLResponse:
+    projects = tuple(row.name for row in list_projects(session, viewer.caller.project_ids))
+    shared = {"project": project or None, "projects": projects}
+    if mode == "filter":
+        here = {"mode": "filter", "filter": filter, "order_by": order_by, "columns": columns, "project": project}
+        page = _filter_page(session, viewer.caller, here, after, shared)
+    else:
+        page = _words_page(session, viewer.caller, q.strip(), shared)
+    status = 400 if page.mistake or page.answer.tone == "bad" else 200
+    return show("find.html", page, title="Find", section="Find", viewer=viewer, status=status)
+
+
+@router.get("/find.csv")
+def find_csv(
+    session: SessionDep,
+    viewer: ViewerDep,
+    filter: str = "",
+    order_by: str = "",
+    columns: str = "",
+    project: str = "",
+) -> StreamingResponse:
+    """The first 10,000 rows of a filter, every digit kept."""
+    here = {"filter": filter, "order_by": order_by, "columns": columns, "project": project}
+    page = _list(session, viewer.caller, here, None, limit=1000)
+    names = list(page.rows[0].values) if page.rows else []
+
+    def rows() -> Any:
+        current, count = page, 0
+        while True:
+            for row in current.rows:
+                yield _csv_row(row, names)
+            count += len(current.rows)
+            if current.next_after is None or count >= CSV_ROWS:
+                return
+            current = _list(session, viewer.caller, here, current.next_after, limit=1000)
+
+    header = ("checkpoint", "project", "run", "attempt", "step", "kind", *names)
+    return csv_file("checkpoints", header, list(rows()))
+
+
+def _csv_row(row: CheckpointRow, names: Sequence[str]) -> tuple[Cell, ...]:
+    own = row.checkpoint
+    values = tuple(_plain(row.values.get(name)) for name in names)
+    return (to_text(own.id), own.project, own.run.name, own.attempt, own.step, own.kind, *values)
+
+
+def _plain(value: Any) -> Cell:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def _modes(q: str, project: str | None, chosen: str) -> tuple[Link, ...]:
+    return (
+        Link("In words", address("/find", q=q, project=project), chosen == "words"),
+        Link("As a filter", address("/find", mode="filter", project=project), chosen == "filter"),
+    )
+
+
+# ---- in words
+
+
+def _words_page(session: Session, caller: Caller, q: str, shared: Mapping[str, Any]) -> FindContext:
+    blank = {"filter": "", "order_by": "", "columns": "", **shared}
+    modes = _modes(q, shared["project"], "words")
+    examples = tuple(Link(text, address("/find", q=text, project=shared["project"])) for text in EXAMPLES)
+    if not q:
+        answer = Answer("Say what the checkpoint should be good and bad at.")
+        return FindContext("words", modes, answer, "", examples=examples, **blank)
+    try:
+        found = search_checkpoints(
+            session, project_ids=caller.project_ids, query=q, project=shared["project"], limit=LIMIT
+        )
+    except UnreadableQuery as error:
+        reason = error.message.partition(" Examples: ")[0]
+        return FindContext(
+            "words", modes, Answer("That could not be understood.", "bad", reason), q, examples=examples, **blank
+        )
+    return _answered(session, found, q, modes, examples, blank)
+
+
+def _answered(
+    session: Session,
+    found: SearchAnswer,
+    q: str,
+    modes: tuple[Link, ...],
+    examples: tuple[Link, ...],
+    blank: Mapping[str, Any],
+) -> FindContext:
+    briefs = read_briefs(session, [each.checkpoint.id for each in (*found.results, *found.incomplete)])
+    understood = found.interpretation
+    return FindContext(
+        "words",
+        modes,
+        answer_of(found, LIMIT),
+        q,
+        chips=chips_of(understood.conditions),
+        unparsed=understood.unparsed,
+        resolved=resolved_of(understood.resolved),
+        population=population_of(found),
+        results=rows_of(found.results, briefs),
+        incomplete=rows_of(found.incomplete[:INCOMPLETE], briefs),
+        loosen=loosen_of(found),
+        as_filter=as_filter(understood.conditions),
+        examples=() if found.results else examples,
+        **blank,
+    )
+
+
+# ---- as a filter
+
+
+def _list(
+    session: Session,
+    caller: Caller,
+    here: Mapping[str, str],
+    after: list[Any] | None,
+    *,
+    limit: int,
+    node: syntax.Node | None = None,
+) -> CheckpointPage:
+    """A page of what the URL asks for; `node` is a filter that was read already."""
+    project_ids = caller.project_ids
+    if here["project"]:
+        row = find_project(session, here["project"])
+        caller.require_project(row.id)
+        project_ids = frozenset({row.id})
+    return list_checkpoints(
+        session,
+        project_ids=project_ids,
+        filter=node or here["filter"].strip() or None,
+        order_by=here["order_by"],
+        fields=here["columns"] or DEFAULT_COLUMNS,
+        limit=limit,
+        after=after,
+        capabilities=capability_resolver(session, project_ids),
+    )
+
+
+def _loosened(session: Session, caller: Caller, here: Mapping[str, str]) -> tuple[Link, ...]:
+    if not here["filter"].strip():
+        return ()
+
+    def ask(node: syntax.Node | None, order_by: str, fields: str) -> CheckpointPage:
+        asked = {**here, "filter": "", "order_by": order_by, "columns": fields}
+        return _list(session, caller, asked, None, limit=1, node=node)
+
+    return loosened(here["filter"], ask, lambda text: changed("/find", here, filter=text))
+
+
+def _filter_page(
+    session: Session, caller: Caller, here: dict[str, str], after: str, shared: Mapping[str, Any]
+) -> FindContext:
+    typed = {name: here[name] for name in ("filter", "order_by", "columns")} | dict(shared)
+    modes = _modes("", shared["project"], "filter")
+    examples = tuple(Link(text, changed("/find", here, filter=text)) for text in FILTER_EXAMPLES)
+    try:
+        page = _list(session, caller, here, from_cursor(after), limit=ROWS)
+    except InvalidFilter as error:
+        answer = Answer(f"The {_parameter(error)} has a mistake.", "bad")
+        mistake = _mistake(error, here)
+        return FindContext("filter", modes, answer, "", mistake=mistake, examples=examples, **typed)
+    names = list(page.rows[0].values) if page.rows else []
+    briefs = read_briefs(session, [row.checkpoint.id for row in page.rows])
+    return FindContext(
+        "filter",
+        modes,
+        _filter_answer(page, here, bool(after)),
+        "",
+        resolved=resolved_of(page.resolved),
+        filter_columns=_columns(names, page.rows, here),
+        filter_rows=tuple(
+            FilterRow(ref_of(briefs[row.checkpoint.id]), tuple(_cell(row.values.get(name)) for name in names))
+            for row in page.rows
+        ),
+        older=changed("/find", here, after=to_cursor(page.next_after)) if page.next_after else None,
+        csv_href=address("/find.csv", **{name: value for name, value in here.items() if name != "mode"}),
+        loosen_links=() if page.rows or after else _loosened(session, caller, here),
+        examples=() if page.rows and here["filter"] else examples,
+        **typed,
+    )
+
+
+def _filter_answer(page: CheckpointPage, here: Mapping[str, str], further: bool) -> Answer:
+    if not page.rows:
+        return Answer("No checkpoint matches." if here["filter"] else "No checkpoint is recorded yet.", "warn")
+    order = here["order_by"] or "newest first"
+    what = "match" if here["filter"] else "are recorded"
+    if further or page.next_after is not None:
+        return Answer(f"Checkpoints that {what}, {order}; {len(page.rows)} on this page.")
+    return Answer(f"{filters.plural(len(page.rows), 'checkpoint')} {'matches' if len(page.rows) == 1 else what}.")
+
+
+def _parameter(error: InvalidFilter) -> str:
+    return {"order_by": "order", "fields": "list of columns"}.get(error.extras.get("parameter", ""), "filter")
+
+
+def _mistake(error: InvalidFilter, here: Mapping[str, str]) -> PlaceOfMistake:
+    """The text around the place, and what was expected there."""
+    source = {"order_by": "order_by", "fields": "columns"}.get(error.extras.get("parameter", ""), "filter")
+    text, at = here[source], int(error.extras["position"])
+    return PlaceOfMistake(
+        text[max(0, at - 200) : at], text[at : at + 1], text[at + 1 : at + 200], error.message.partition("\n")[0]
+    )
+
+
+def _columns(names: Sequence[str], rows: Sequence[CheckpointRow], here: Mapping[str, str]) -> tuple[FilterColumn, ...]:
+    """Each column, its heading a link that sorts by it, and turns the order where it sorts already."""
+    keys = parse_order_by(here["order_by"])
+    first = (field_to_text(keys[0].field), keys[0].descending) if keys else ("saved_at", True)
+    columns = []
+    for name in names:
+        chosen = name == first[0]
+        order = name if chosen and first[1] else f"{name} desc"
+        numeric = all(isinstance(row.values.get(name), int | float | None) for row in rows)
+        link = Link(name, changed("/find", here, order_by=order), chosen)
+        columns.append(FilterColumn(name, link, numeric, "descending" if first[1] else "ascending"))
+    return tuple(columns)
+
+
+def _cell(value: Any) -> FilterCell:
+    if isinstance(value, bool):
+        return FilterCell("yes" if value else "no", numeric=False)
+    if isinstance(value, int | float):
+        return FilterCell(filters.number(value), title=filters.exact(value))
+    if value is None:
+        return FilterCell(filters.MISSING)
+    if hasattr(value, "isoformat"):
+        return FilterCell(filters.absolute(value).removesuffix(" UTC"), numeric=False, title="UTC")
+    return FilterCell(filters.middle(str(value), 60), numeric=False, title=str(value))

@@ -1,0 +1,261 @@
+"""Which checkpoint to go back to, and what it costs: for a run in training, or for an alias in production."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+from sqlalchemy.orm import Session
+
+from api.deps import SessionDep
+from registry.aliases import list_aliases
+from registry.db import now
+from registry.errors import FieldError
+from registry.evals.catalogue import catalogue
+from registry.ids import from_text, to_text
+from registry.overview.briefs import Brief, read_briefs
+from registry.overview.runs import list_run_overviews
+from registry.overview.scores import MetricName, metrics_of_run
+from registry.projects import find_project, list_projects
+from registry.recovery.rollback import RollbackAnswer, find_rollback_candidates
+from registry.recovery.watched import NothingToWatch, Watch
+from registry.runs import RunNotFound, get_run
+from registry.search.conditions import Condition
+from registry.search.draft import UnreadableQuery
+from registry.search.names import Names
+from registry.search.parser import read_query
+from registry.search.query import capability_resolver
+from registry.tokens import Caller
+from ui import filters
+from ui.access import ViewerDep
+from ui.contexts import Answer, Link, RollbackContext
+from ui.csv_files import csv_file
+from ui.links import address
+from ui.respond import go_to, show
+from ui.rollback_answer import rollback_context
+
+router = APIRouter(include_in_schema=False)
+
+FIELDS = ("run", "alias", "mode", "watch", "step", "rto", "where", "after", "before")
+MODES = ("training", "production")
+MOST_STEP = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The question as the URL has it, read; what could not be read is in `errors`, by field."""
+
+    run_id: int | None
+    alias: str | None
+    project_id: int
+    mode: str
+    watch: Watch | None
+    step: int | None
+    rto_seconds: float | None
+    conditions: tuple[Condition, ...]
+    after: datetime | None
+    before: datetime | None
+    errors: dict[str, str]
+
+
+@router.get("/rollback")
+def rollback_page(request: Request, session: SessionDep, viewer: ViewerDep) -> Response:
+    fields = {name: request.query_params.get(name, "").strip()[:1000] for name in FIELDS}
+    if not fields["run"] and not fields["alias"]:
+        default = _default_subject(session, viewer.caller)
+        if default is None:
+            context = RollbackContext(Answer("There is no run to roll back yet."), (), (), "", fields)
+            return show("rollback.html", context, title="Roll back", section="Roll back", viewer=viewer)
+        return go_to(default)
+    asked = _read(session, viewer.caller, fields)
+    answer, errors = _ask(session, viewer.caller, asked)
+    run_id = asked.run_id or _run_of(answer)
+    metrics = metrics_of_run(session, asked.project_id, run_id) if run_id else []
+    briefs = read_briefs(session, _named(answer))
+    context = rollback_context(
+        answer,
+        briefs,
+        fields={**fields, "mode": asked.mode},
+        errors={**asked.errors, **errors},
+        subject=_subject(session, asked, briefs),
+        watch_choices=_watch_choices(metrics),
+        alias_choices=_alias_links(session, viewer.caller, asked.alias),
+        run_choices=_run_links(session, viewer.caller, asked.run_id),
+    )
+    return show("rollback.html", context, title="Roll back", section="Roll back", viewer=viewer)
+
+
+@router.get("/rollback.csv")
+def rollback_csv(request: Request, session: SessionDep, viewer: ViewerDep) -> StreamingResponse:
+    """The watched score at every evaluated checkpoint of the path, on the common scale where larger is better."""
+    fields = {name: request.query_params.get(name, "").strip()[:1000] for name in FIELDS}
+    answer, _ = _ask(session, viewer.caller, _read(session, viewer.caller, fields))
+    points = answer.onset.points if answer.onset else ()
+    header = ("checkpoint", "run", "attempt", "step", "value", "stderr", "p_already_bad")
+    rows = [
+        (
+            to_text(each.checkpoint.id),
+            each.checkpoint.run.name,
+            each.checkpoint.attempt,
+            each.checkpoint.step,
+            each.value,
+            each.stderr,
+            each.p_bad,
+        )
+        for each in points
+    ]
+    return csv_file("rollback-onset", header, rows)
+
+
+def _read(session: Session, caller: Caller, fields: dict[str, str]) -> Asked:
+    """Raises RunNotFound, ProjectNotFound, ProjectForbidden."""
+    errors: dict[str, str] = {}
+    run_id, alias = None, fields["alias"] or None
+    if alias is None:
+        run_id = from_text(fields["run"])
+        if run_id is None:
+            raise RunNotFound(f"There is no run {fields['run'][:40]!r}.", errors=[FieldError("/run", "an id")])
+    project_id = _project_of(session, caller, run_id, alias)
+    mode = fields["mode"] if fields["mode"] in MODES else ("production" if alias else "training")
+    conditions: tuple[Condition, ...] = ()
+    if fields["where"]:
+        try:
+            known = Names(session, [project_id], fields["where"])
+            conditions = read_query(fields["where"], now=now(), known=known).conditions
+        except UnreadableQuery as error:
+            errors["where"] = error.message
+    return Asked(
+        run_id=run_id,
+        alias=alias,
+        project_id=project_id,
+        mode=mode,
+        watch=_watch(fields["watch"]),
+        step=_whole(fields, "step", errors),
+        rto_seconds=_whole(fields, "rto", errors),
+        conditions=conditions,
+        after=_day(fields, "after", errors),
+        before=_day(fields, "before", errors),
+        errors=errors,
+    )
+
+
+def _project_of(session: Session, caller: Caller, run_id: int | None, alias: str | None) -> int:
+    if alias is not None:
+        project = find_project(session, alias.partition("/")[0]).id
+    else:
+        project = get_run(session, run_id or 0).project_id
+    caller.require_project(project)
+    return project
+
+
+def _watch(text: str) -> Watch | None:
+    """A capability by its name, in English or Chinese, else a benchmark."""
+    if not text:
+        return None
+    capability = catalogue().capability(text)
+    return Watch(capability=capability.name) if capability else Watch(benchmark=text)
+
+
+def _whole(fields: dict[str, str], name: str, errors: dict[str, str]) -> int | None:
+    digits = re.sub(r"[\s\u202f,_]", "", fields[name])
+    if not digits:
+        return None
+    if not digits.isascii() or not digits.isdigit() or int(digits) > MOST_STEP:
+        errors[name] = "expected a whole number"
+        return None
+    return int(digits)
+
+
+def _day(fields: dict[str, str], name: str, errors: dict[str, str]) -> datetime | None:
+    if not fields[name]:
+        return None
+    try:
+        moment = datetime.fromisoformat(fields[name])
+    except ValueError:
+        errors[name] = "expected a date such as 2026-11-01"
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _ask(session: Session, caller: Caller, asked: Asked) -> tuple[RollbackAnswer, dict[str, str]]:
+    """The answer; where nothing can be watched, the one without watching, and the field's error."""
+
+    def find(watch: Watch | None) -> RollbackAnswer:
+        return find_rollback_candidates(
+            session,
+            run_id=asked.run_id,
+            alias=asked.alias,
+            mode=asked.mode,
+            conditions=asked.conditions,
+            after=asked.after,
+            before=asked.before,
+            at_or_before_step=asked.step,
+            watch=watch,
+            rto_seconds=asked.rto_seconds,
+            limit=20,
+            capabilities=capability_resolver(session, [asked.project_id]),
+        )
+
+    try:
+        return find(asked.watch), {}
+    except NothingToWatch as error:
+        return find(None), {"watch": error.message}
+
+
+def _named(answer: RollbackAnswer) -> list[int]:
+    """The ids of every checkpoint that the answer speaks of."""
+    named = [each.checkpoint.id for each in answer.candidates]
+    named += [each.checkpoint.id for each in answer.excluded]
+    named += [answer.last_known_good.id] if answer.last_known_good else []
+    named += [each.checkpoint.id for each in answer.onset.points] if answer.onset else []
+    return named
+
+
+def _run_of(answer: RollbackAnswer) -> int | None:
+    """The run of what is ranked first, or left out first: whose scores can be watched."""
+    named = [each.checkpoint.run.id for each in answer.candidates]
+    named += [each.checkpoint.run.id for each in answer.excluded]
+    return named[0] if named else None
+
+
+def _subject(session: Session, asked: Asked, briefs: dict[int, Brief]) -> str:
+    if asked.alias is not None:
+        return f"the alias {asked.alias}"
+    own = next((brief for brief in briefs.values() if brief.run_id == asked.run_id), None)
+    return f"the run {own.run_name}" if own else f"the run {to_text(asked.run_id or 0)}"
+
+
+def _watch_choices(metrics: Sequence[MetricName]) -> tuple[str, ...]:
+    """The capabilities, then the benchmarks that are no part of another, that the run was evaluated on."""
+    rows = [(catalogue().for_metric(m.benchmark, m.metric, m.filter), m.benchmark) for m in metrics]
+    skills = [each.name for each in catalogue().capabilities if any(row.capability == each.name for row, _ in rows)]
+    benchmarks = sorted({name for row, name in rows if row.part_of is None})
+    return (*skills, *benchmarks[:60])
+
+
+def _alias_links(session: Session, caller: Caller, chosen: str | None) -> tuple[Link, ...]:
+    names = {row.id: row.name for row in list_projects(session, caller.project_ids)}
+    found = [f"{names[alias.project_id]}/{alias.name}" for alias in list_aliases(session, sorted(names))]
+    return tuple(Link(name, address("/rollback", alias=name), name == chosen) for name in sorted(found)[:20])
+
+
+def _run_links(session: Session, caller: Caller, chosen: int | None) -> tuple[Link, ...]:
+    page = list_run_overviews(session, project_ids=caller.project_ids, limit=12)
+    return tuple(
+        Link(filters.middle(run.name, 40), address("/rollback", run=to_text(run.id)), run.id == chosen)
+        for run in page.rows
+        if run.checkpoints
+    )
+
+
+def _default_subject(session: Session, caller: Caller) -> str | None:
+    """The alias that was moved last, else the run that saved last."""
+    names = {row.id: row.name for row in list_projects(session, caller.project_ids)}
+    aliases = sorted(list_aliases(session, sorted(names)), key=lambda alias: alias.moved_at)
+    if aliases:
+        return address("/rollback", alias=f"{names[aliases[-1].project_id]}/{aliases[-1].name}")
+    page = list_run_overviews(session, project_ids=caller.project_ids, limit=1)
+    saved = [run for run in page.rows if run.checkpoints]
+    return address("/rollback", run=to_text(saved[0].id)) if saved else None

@@ -1,0 +1,72 @@
+"""The API's problem documents as pages, for browsers outside /api: same status, same words, and a way on."""
+
+import json
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from starlette.responses import Response
+
+from ui.contexts import Fact, Link, ProblemContext
+from ui.links import address
+from ui.respond import go_to, show
+
+# Paths that answer programs, whatever they accept.
+PROGRAMS = ("/api/", "/health/", "/metrics", "/static/")
+KEPT = {
+    4: "Nothing was changed.",
+    5: "Nothing that was acknowledged is lost. Training clients keep what they could not send, and send it again.",
+}
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a person asks: a browser names text/html first of all."""
+    return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith(PROGRAMS)
+
+
+def install(app: FastAPI) -> None:
+    """Let every handler that is installed by now answer browsers with a page."""
+    for kind, handler in list(app.exception_handlers.items()):
+        app.exception_handlers[kind] = _as_page(handler)
+
+
+def _as_page(handler: Callable[..., Any]) -> Callable[[Request, Exception], Response]:
+    def handle(request: Request, error: Exception) -> Response:
+        response: Response = handler(request, error)
+        if not wants_page(request):
+            return response
+        return problem_page(request, response)
+
+    return handle
+
+
+def problem_page(request: Request, response: Response) -> Response:
+    """The page of a problem document. Who is not signed in is led to where that can be done."""
+    document = json.loads(bytes(response.body))
+    if response.status_code == HTTPStatus.UNAUTHORIZED and request.method == "GET":
+        query = f"?{request.url.query}" if request.url.query else ""
+        return go_to(address("/login", next=f"{request.url.path}{query}"))
+    context = ProblemContext(
+        status=response.status_code,
+        title=document["title"],
+        message=str(document.get("detail", "")),
+        code=document["type"].rpartition("/")[2],
+        errors=tuple(Fact(each["pointer"] or "/", each["detail"]) for each in document.get("errors", ())),
+        kept=KEPT.get(response.status_code // 100, ""),
+        next_step=_next_step(response.status_code, request),
+    )
+    viewer = getattr(request.state, "viewer", None)
+    page = show("problem.html", context, title=context.title, viewer=viewer, status=response.status_code)
+    for name in ("retry-after", "www-authenticate"):
+        if name in response.headers:
+            page.headers[name] = response.headers[name]
+    return page
+
+
+def _next_step(status: int, request: Request) -> Link:
+    if status == HTTPStatus.UNAUTHORIZED:
+        return Link("Sign in", "/login")
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        return Link("Try again", f"{request.url.path}?{request.url.query}".rstrip("?"))
+    return Link("All runs", "/runs")

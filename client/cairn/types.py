@@ -455,6 +455,26 @@ class Comparison(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Edge(Answer):
+    """The checkpoint `child` (an id) came from `parent`. Over a lossless edge the weights have the same values."""
+
+    child: str = field(metadata=TEXT)
+    parent: str = field(metadata=TEXT)
+    relation: str = field(default="", metadata=TEXT)
+    lossless: bool = field(default=False, metadata=FLAG)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lineage(Answer):
+    """Where a checkpoint comes from and what came from it, nearest first; `checkpoints` describes every id."""
+
+    checkpoint: CheckpointRef = field(metadata=one(CheckpointRef))
+    ancestors: tuple[Edge, ...] = field(default=(), metadata=many(Edge))
+    descendants: tuple[Edge, ...] = field(default=(), metadata=many(Edge))
+    checkpoints: tuple[CheckpointRef, ...] = field(default=(), metadata=many(CheckpointRef))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Alias(Answer):
     """A name that points at one committed checkpoint, such as `production`."""
 

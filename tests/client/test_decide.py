@@ -1,8 +1,8 @@
 """The three questions, the commands and the examples of the documentation, against the real service."""
 
 import json
-import os
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +45,26 @@ def trained(live: Client, project: str, fall: float = 0.3) -> Client:
     return live
 
 
-def test_lineage_and_profile_answer(live: Client, project: str) -> None:
-    run = live.create_run(project, "a")
-    parent = live.register_checkpoint(run, 1)
-    child = live.register_checkpoint(
-        live.create_run(project, "b"), 1, parents=[{"checkpoint_id": parent.id, "relation": "fine_tuned_from"}]
-    )
-    assert parent.id in json.dumps(live.lineage(child))
-    assert live.profile(parent)
+def test_lineage_names_parents_and_children(live: Client, project: str) -> None:
+    parent = live.register_checkpoint(live.create_run(project, "a"), 1)
+    edge = {"checkpoint_id": parent.id, "relation": "fine_tuned_from"}
+    child = live.register_checkpoint(live.create_run(project, "b"), 1, parents=[edge])
+    up, down = live.lineage(child), live.lineage(parent)
+    assert [(each.parent, each.relation, each.lossless) for each in up.ancestors] == [
+        (parent.id, "fine_tuned_from", False)
+    ]
+    assert [each.child for each in down.descendants] == [child.id]
+    assert sorted(map(str, up.checkpoints)) == ["a · 1 · 1", "b · 1 · 1"]
+
+
+def test_a_profile_has_percentiles_and_says_what_was_not_evaluated(live: Client, project: str) -> None:
+    run = trained(live, project).find_run(project, "a")
+    best = live.list_checkpoints(filter=f"run.id = '{run.id}' and step = 9000").items[0]
+    profile = live.profile(best)
+    math_ = next(each for each in profile.capabilities if each.capability == "math")
+    assert {each.benchmark for each in math_.benchmarks} == {"gsm8k", "hendrycks_math"}
+    assert all(each.value == pytest.approx(0.56) for each in math_.benchmarks)
+    assert "chat" in profile.not_evaluated
 
 
 def test_search_says_how_it_understood(live: Client, project: str) -> None:
@@ -116,17 +128,35 @@ def test_the_commands_work_end_to_end(cli: Cli, live: Client, project: str, tmp_
     assert cli("find", "--project", "no-such-project")[0] == 1
 
 
-def test_the_examples_of_the_readme_run(live: Client, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    (tmp_path / "result.json").write_text(json.dumps(RESULT))
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) >= 3
-    here = Path.cwd()
-    os.chdir(tmp_path)
+@pytest.fixture
+def documented(live: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """The text of README.md, in a folder with the files that its examples name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    for name in ("result.json", "results/one.json"):
+        (tmp_path / name).write_text(json.dumps(RESULT))
+    return README.read_text(encoding="utf-8")
+
+
+def test_the_examples_of_the_readme_run(documented: str, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", documented, re.DOTALL)
+    assert len(blocks) == 3
     names: dict[str, Any] = {}
     try:
         for block in blocks:
             exec(block, names)
     finally:
-        os.chdir(here)
         names["client"].close()
     assert "7b-a · 1 · 1000" in capsys.readouterr().out
+    lines = documented.replace("\\\n", " ").splitlines()
+    commands = [shlex.split(line)[1:] for line in lines if line.startswith("    cairn ") and " login " not in line]
+    assert len(commands) == 6
+    for command in commands:
+        globbed = [sorted(map(str, Path().glob(word))) if "*" in word else [word] for word in command]
+        code, _, err = cli(*(word for words in globbed for word in words))
+        # 1: nothing among so few checkpoints is strong and weak at once, or worth going back to.
+        assert code == 0 or (code == 1 and command[0] in ("find", "rollback")), (command, err)
+
+
+def test_a_service_that_is_ready_says_so(live: Client) -> None:
+    assert live.ready()

@@ -5,7 +5,7 @@ from typing import Any
 
 from cairn.calls.base import Calls, CheckpointLike, RunLike, given, id_of, segment
 from cairn.reading import build
-from cairn.types import Comparison, Profile, RollbackAnswer, SearchAnswer
+from cairn.types import Comparison, Lineage, Profile, RollbackAnswer, SearchAnswer
 
 Conditions = Sequence[Mapping[str, Any]]
 
@@ -73,6 +73,6 @@ class DecideCalls(Calls):
         """What the checkpoint is good at, capability by capability."""
         return self._get(Profile, f"/checkpoints/{segment(id_of(checkpoint))}/profile")
 
-    def lineage(self, checkpoint: CheckpointLike) -> Mapping[str, Any]:
-        """Ancestors and descendants, as the service answers them."""
-        return dict(self._fetch(f"/checkpoints/{segment(id_of(checkpoint))}/lineage"))
+    def lineage(self, checkpoint: CheckpointLike) -> Lineage:
+        """Ancestors and descendants, nearest first."""
+        return self._get(Lineage, f"/checkpoints/{segment(id_of(checkpoint))}/lineage")

@@ -266,8 +266,8 @@ def test_compare_shows_what_needs_a_decision_first(cli: Cli, faults: FaultServer
         "scores": [score("piqa", "unchanged"), score("arc", "improved"), score("gsm8k", "regressed")],
         "capabilities": [{"capability": "math", "delta": -0.1, "verdict": "regressed"}],
         "config_changes": [{"path": "lr", "change": "changed", "class": "optimiser", "old": 1e-4, "new": 2e-4}],
-        "data_changes": {"total_variation": 0.14},
-        "code_changes": {"status": "unknown", "commits": []},
+        "data_changes": {"total_variation": 0.14, "sources": [{"source": "web", "old_share": 0.6, "new_share": 0.7}]},
+        "code_changes": {"status": "unknown", "why": "the tree was dirty"},
         "suspects": [{"changes": ["lr"], "strength": "some", "share": 0.7}],
     }
     faults.replies = [Reply(body=answer)]
@@ -278,8 +278,9 @@ def test_compare_shows_what_needs_a_decision_first(cli: Cli, faults: FaultServer
     assert lines[1].split("\t")[2:5] == ["0.6", "0.5", "-0.1"]
     assert "1 regressed, 1 improved, 1 unchanged" in err
     assert "1 more are unchanged" in err
-    assert "Capability math: regressed by -0.1" in err
-    assert "Data: total_variation 0.14" in err
+    assert "Capability math: regressed, -0.1" in err
+    assert "Data: 14.0 % of the mix changed (web 60 % → 70 %)" in err
+    assert "Code: unknown: the tree was dirty" in err
     assert "Suspect (some, 70 % of the suspicion): lr" in err
     faults.replies = [Reply(body=answer)]
     assert "piqa" in cli("compare", "0c1", "0c2", "--all")[1]

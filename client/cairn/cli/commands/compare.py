@@ -1,5 +1,6 @@
 """`cairn compare`: what changed between two checkpoints."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -7,8 +8,10 @@ import click
 from cairn.cli.output import json_option, print_json, print_rows, say
 from cairn.cli.targets import find_checkpoint_id
 from cairn.client import Client
+from cairn.numbers import number_from_wire
 from cairn.types import Comparison, ScoreChange
 
+SOURCES = 6  # and files, shown on a line
 # What needs a decision first.
 ORDER = ("regressed", "suspected", "improved", "inconclusive", "unchanged", "not_comparable")
 
@@ -61,26 +64,39 @@ def _score_row(each: ScoreChange) -> tuple[Any, ...]:
 
 def _print_changes(answer: Comparison) -> None:
     for each in answer.capabilities:
-        delta = "" if each.delta is None else f" by {each.delta:+.3g}"
-        say(f"Capability {each.capability}: {each.verdict}{delta}")
+        error = "" if each.stderr is None else f" ± {each.stderr:.2g}"
+        say(
+            f"Capability {each.capability}: {each.verdict}"
+            + ("" if each.delta is None else f", {each.delta:+.3g}{error}")
+        )
     changes = (*answer.config_changes, *answer.environment_changes)
     if changes:
         rows = [(each.path, each.change, each.class_, each.old, each.new) for each in changes]
         print_rows(("setting", "change", "class", "old", "new"), rows)
-    for name, answered in (("Data", answer.data_changes), ("Code", answer.code_changes)):
-        facts = {key: value for key, value in answered.items() if value not in (None, [], {})}
-        if facts:
-            say(f"{name}: " + ", ".join(f"{key} {_plain(value)}" for key, value in facts.items()))
+    say(f"Data: {_data(answer.data_changes)}")
+    say(f"Code: {_code(answer.code_changes)}")
     for suspect in answer.suspects:
         share = "" if suspect.share is None else f", {suspect.share * 100:.0f} % of the suspicion"
-        say(f"Suspect ({suspect.strength}{share}): {_plain(list(suspect.changes))}")
+        say(f"Suspect ({suspect.strength}{share}): {', '.join(suspect.changes)}")
 
 
-def _plain(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, list):
-        return ", ".join(map(_plain, value[:8])) + (f" and {len(value) - 8} more" if len(value) > 8 else "")
-    if isinstance(value, dict):
-        return " ".join(f"{name}={_plain(each)}" for name, each in value.items())
-    return str(value)
+def _data(changes: Mapping[str, Any]) -> str:
+    """How far the mix moved, and the sources that moved most."""
+    moved = number_from_wire(changes.get("total_variation"))
+    if moved is None:
+        return str(changes.get("why") or "unknown")
+    sources = [each for each in changes.get("sources") or () if isinstance(each, dict)]
+    shares = [f"{each.get('source')} {_share(each, 'old')} → {_share(each, 'new')}" for each in sources[:SOURCES]]
+    return f"{moved * 100:.1f} % of the mix changed" + (f" ({', '.join(shares)})" if moved and shares else "")
+
+
+def _share(source: Mapping[str, Any], side: str) -> str:
+    share = number_from_wire(source.get(f"{side}_share"))
+    return "?" if share is None else f"{share * 100:.3g} %"
+
+
+def _code(changes: Mapping[str, Any]) -> str:
+    status, why = changes.get("status") or "unknown", changes.get("why")
+    files = [each.get("path") for each in changes.get("files") or () if isinstance(each, dict)]
+    known = f": {', '.join(map(str, files[:SOURCES]))}" if files else f": {why}" if why else ""
+    return f"{status}{known}" + (f" and {len(files) - SOURCES} more" if len(files) > SOURCES else "")

@@ -77,7 +77,8 @@ def _say_how_understood(answer: SearchAnswer) -> None:
 
 
 def _subject(evidence: Evidence) -> str:
-    return evidence.capability or evidence.condition.benchmark or evidence.condition.field_ or "?"
+    asked = evidence.condition
+    return asked.capability or asked.benchmark or asked.field_ or evidence.capability or "?"
 
 
 def _result_row(result: SearchResult, names: Sequence[str]) -> list[Any]:
@@ -88,15 +89,17 @@ def _result_row(result: SearchResult, names: Sequence[str]) -> list[Any]:
 
 
 def _evidence_cell(evidence: Evidence) -> str:
-    """A percentile where there is a population, else the composite; for a benchmark its score."""
+    """A percentile where there is a population, else the composite; for a benchmark's own value its score."""
+    scores = [each.value for each in evidence.benchmarks if each.value is not None]
+    if evidence.condition.relation not in ("strong", "weak", ""):
+        return f"{scores[0]:.6g}" if scores else ""
     partly = evidence.coverage is not None and evidence.coverage < 1 and evidence.capability is not None
     measured = f" ({points(evidence.coverage)} measured)" if partly else ""
     if evidence.percentile is not None:
         return points(evidence.percentile) + measured
     if evidence.composite is not None:
         return f"{evidence.composite:.3f}" + measured
-    scores = [each.value for each in evidence.benchmarks if each.value is not None]
-    return f"{scores[0]:.6g}" if scores else "not evaluated"
+    return "not evaluated"
 
 
 def _by_filter(

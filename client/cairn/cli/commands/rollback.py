@@ -73,9 +73,8 @@ def watched(text: str) -> dict[str, str]:
 
 
 def _print(answer: RollbackAnswer) -> None:
-    if answer.sentence:
-        say(answer.sentence)
-    if answer.onset is not None:
+    say(answer.sentence or f"{len(answer.candidates)} checkpoints pass every filter.")
+    if answer.onset is not None and answer.onset.sentence not in answer.sentence:
         say(f"Watching {answer.onset.watch}: {answer.onset.sentence}")
     if answer.last_known_good is not None:
         say(f"Last known good: {answer.last_known_good}")

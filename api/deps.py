@@ -4,7 +4,7 @@ The request's session is a `yield` dependency of function scope: it commits befo
 commit that fails is never answered with 201.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
@@ -23,12 +23,12 @@ Limit = Annotated[int, Query(ge=1, le=1_000)]
 Cursor = Annotated[str | None, Query(max_length=32_000)]
 
 
-def get_database(request: Request) -> Database:
+async def get_database(request: Request) -> Database:
     database: Database = request.app.state.database
     return database
 
 
-def get_settings(request: Request) -> Settings:
+async def get_settings(request: Request) -> Settings:
     settings: Settings = request.app.state.settings
     return settings
 
@@ -64,8 +64,8 @@ def get_caller(request: Request, database: DatabaseDep) -> Caller:
         return tokens.authenticate(session, bearer(request))
 
 
-def caller_with(scope: Scope) -> Callable[[Caller], Caller]:
-    def check(caller: Annotated[Caller, Depends(get_caller)]) -> Caller:
+def caller_with(scope: Scope) -> Callable[[Caller], Awaitable[Caller]]:
+    async def check(caller: Annotated[Caller, Depends(get_caller)]) -> Caller:
         caller.require(scope)
         return caller
 
@@ -99,7 +99,7 @@ def json_body(model: Any) -> Any:
             raise UnsupportedMedia(f"The body is {kind[:80]!r}; expected application/json.")
         return validate(adapter, strict_json.loads(raw))
 
-    read.__dict__["body_model"] = model  # api.openapi describes the body from it
+    read.__dict__["body_models"] = {"application/json": model}  # api.openapi describes the body from it
     return Depends(read)
 
 

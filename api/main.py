@@ -1,14 +1,17 @@
 """The application: routes, pages, problem handlers."""
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 
 from api import limits, openapi, problems
+from api.deps import get_caller
 from api.routes import aliases, checkpoints, decisions, health, imports, lineage, runs
 from registry.config import Settings
 from registry.db import Database
 from ui.pages import mount_pages
 
 VERSION = "0.1.0"
+PREFIX = "/api/v1"
+ROUTERS = [room.router for room in (runs, checkpoints, lineage, imports, decisions, aliases)]
 DESCRIPTION = """A checkpoint registry linked to experiment tracking.
 
 Ids are opaque strings. Times are ISO 8601 in UTC, sizes bytes, durations seconds. Non-finite numbers travel as the
@@ -22,17 +25,17 @@ def create_app(settings: Settings, database: Database | None = None) -> FastAPI:
         title="Cairn",
         version=VERSION,
         description=DESCRIPTION,
-        openapi_url="/api/v1/openapi.json",
+        openapi_url=f"{PREFIX}/openapi.json",
         docs_url=None,
         redoc_url=None,
     )
     app.state.settings = settings
     app.state.database = database or Database(settings.database_url)
     problems.install(app)
-    for room in (runs, checkpoints, lineage, imports, decisions, aliases):
-        app.include_router(room.router, prefix="/api/v1", responses=problems.RESPONSES)
+    for router in ROUTERS:  # the caller is known before a byte of the body is read
+        app.include_router(router, prefix=PREFIX, responses=problems.RESPONSES, dependencies=[Depends(get_caller)])
     app.include_router(health.router)
     mount_pages(app)
     app.add_middleware(limits.BodyLimit, limit=settings.max_body_bytes)
-    app.openapi = lambda: openapi.describe(app)  # type: ignore[method-assign]
+    app.openapi = lambda: openapi.describe(app, ROUTERS, PREFIX)  # type: ignore[method-assign]
     return app

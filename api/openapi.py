@@ -1,8 +1,9 @@
 """The OpenAPI description: what FastAPI derives, with the bodies that we validate ourselves."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
@@ -13,25 +14,29 @@ from api.schemas.common import Problem
 TEMPLATE = "#/components/schemas/{model}"
 
 
-def describe(app: FastAPI) -> dict[str, Any]:
-    """The description, made once. Every operation needs the bearer token and may answer a problem."""
+def describe(app: FastAPI, routers: Sequence[APIRouter], prefix: str) -> dict[str, Any]:
+    """The description, made once, of the routers included under a prefix.
+
+    Every operation of theirs needs the bearer token and may answer a problem.
+    """
     if app.openapi_schema:
         return app.openapi_schema
-    described = [route for route in app.routes if isinstance(route, APIRoute) and route.include_in_schema]
     schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
     components = schema.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     _define(schemas, TypeAdapter(Problem))
-    for route in described:
-        model = _body_model(route.dependant)
+    for route in (route for router in routers for route in router.routes if isinstance(route, APIRoute)):
+        models = _body_models(route.dependant)
         for method in route.methods or ():
-            operation = schema["paths"][route.path_format][method.lower()]
-            operation["security"] = [{"token": []}] if route.path.startswith("/api/") else []
-            if model is not None:
-                reference = _define(schemas, TypeAdapter(model))
-                operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": reference}}}
+            operation = schema["paths"][prefix + route.path_format][method.lower()]
+            operation["security"] = [{"token": []}]
+            if "201" in operation["responses"]:  # the same shape, whether it was made now or before
+                operation["responses"]["201"]["content"] = operation["responses"]["200"]["content"]
+            if models:
+                content = {kind: {"schema": _define(schemas, TypeAdapter(model))} for kind, model in models.items()}
+                operation["requestBody"] = {"required": True, "content": content}
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     app.openapi_schema = schema
     return schema
@@ -47,9 +52,10 @@ def _define(schemas: dict[str, Any], adapter: TypeAdapter[Any]) -> dict[str, Any
     return described
 
 
-def _body_model(dependant: Dependant) -> Any:
+def _body_models(dependant: Dependant) -> dict[str, Any]:
+    """Media type to model of the body that a dependency of the route reads (`api.deps.json_body`)."""
     for each in dependant.dependencies:
-        model = getattr(each.call, "body_model", None) or _body_model(each)
-        if model is not None:
-            return model
-    return None
+        models: dict[str, Any] = getattr(each.call, "body_models", None) or _body_models(each)
+        if models:
+            return models
+    return {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.orm import Session
 
 from registry import snapshots, strict_json
@@ -96,6 +96,13 @@ class AttemptRow:
     heartbeat_step: int | None = None
 
 
+_WAITING = select(Attempt).where(
+    Attempt.project_id == bindparam("project"),
+    Attempt.resumed_from_step.is_not(None),
+    Attempt.resumed_from_checkpoint_id.is_(None),
+)
+
+
 def open_attempt(session: Session, run_id: int, spec: AttemptSpec) -> tuple[AttemptRow, bool]:
     """The attempt of this key, or the run's next one, and whether it was made just now.
 
@@ -174,13 +181,7 @@ def list_attempts(session: Session, run_id: int) -> list[AttemptRow]:
 
 def resolve_waiting(session: Session, project_id: int, run_ids: Sequence[int]) -> None:
     """Tie attempts to the checkpoints they said they loaded, whose records have arrived only now."""
-    waiting = session.scalars(
-        select(Attempt).where(
-            Attempt.project_id == project_id,
-            Attempt.resumed_from_step.is_not(None),
-            Attempt.resumed_from_checkpoint_id.is_(None),
-        )
-    ).all()
+    waiting = session.scalars(_WAITING, {"project": project_id}).all()
     if not waiting:
         return
     names = dict(

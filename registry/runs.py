@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from registry import snapshots
@@ -151,10 +151,16 @@ class RunBrief:
     name: str
 
 
+_BRIEF = (
+    select(Run.project_id, Project.name.label("project"), Run.name)
+    .join(Project, Project.id == Run.project_id)
+    .where(Run.id == bindparam("run"))
+)
+
+
 def get_brief(session: Session, run_id: int) -> RunBrief:
     """Raises RunNotFound."""
-    query = select(Run.project_id, Project.name.label("project"), Run.name).join(Project, Project.id == Run.project_id)
-    row = session.execute(query.where(Run.id == run_id)).one_or_none()
+    row = session.execute(_BRIEF, {"run": run_id}).one_or_none()
     if row is None:
         raise RunNotFound(f"There is no run {to_text(run_id)}. POST /api/v1/runs makes one.")
     return RunBrief(run_id, row.project_id, row.project, row.name)

@@ -6,13 +6,14 @@ value is, its digest says: the same content is the same row, whoever sent it and
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
 from registry import strict_json
-from registry.db import now
+from registry.db import Base, now
 from registry.errors import FieldError, Invalid
 from registry.ids import new_id
 from registry.models import CodeVersion, Config, ConfigEntry, DataSource, DataVersion, Environment, Layout
@@ -242,13 +243,22 @@ def _packed(project_id: int, digest: bytes, text: str) -> dict[str, Any]:
     }
 
 
-def _ids_by_digest(session: Session, table: Any, project_id: int, digests: Sequence[bytes | None]) -> dict[bytes, int]:
-    wanted = {digest for digest in digests if digest is not None}
+def _ids_by_digest(
+    session: Session, table: type[Base], project_id: int, digests: Sequence[bytes | None]
+) -> dict[bytes, int]:
     found: dict[bytes, int] = {}
-    for chunk in chunks(sorted(wanted)):
-        query = select(table.digest, table.id).where(table.project_id == project_id, table.digest.in_(chunk))
-        found.update((row.digest, row.id) for row in session.execute(query))
+    for chunk in chunks(sorted({digest for digest in digests if digest is not None})):
+        rows = session.execute(_by_digest(table), {"project": project_id, "digests": chunk})
+        found.update((row.digest, row.id) for row in rows)
     return found
+
+
+@lru_cache(maxsize=8)
+def _by_digest(table: type[Base]) -> Any:
+    column = Base.metadata.tables[table.__tablename__].c
+    return select(column.digest, column.id).where(
+        column.project_id == bindparam("project"), column.digest.in_(bindparam("digests", expanding=True))
+    )
 
 
 def _keep(session: Session, table: Any, project_id: int, specs: Sequence[Any], row: Any) -> list[int | None]:

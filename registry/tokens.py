@@ -13,7 +13,7 @@ from hmac import compare_digest
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from registry import audit
@@ -137,11 +137,14 @@ def list_tokens(session: Session) -> list[TokenRow]:
     ]
 
 
+_BY_DIGEST = select(Token).where(Token.digest == bindparam("digest"))
+
+
 def authenticate(session: Session, secret: str | None) -> Caller:
     """Whose token this is. Raises Unauthenticated; which part was wrong is not told."""
     token = None
     if secret:
-        token = session.scalars(select(Token).where(Token.digest == _hash(secret))).one_or_none()
+        token = session.scalars(_BY_DIGEST, {"digest": _hash(secret)}).one_or_none()
     if token is None or not _alive(token):
         raise Unauthenticated(
             "Send 'Authorization: Bearer <token>' with a valid token. On the machine that runs the service, "

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from pydantic import Field, TypeAdapter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
@@ -75,16 +75,30 @@ def register_checkpoint(
     return created(RegisteredOut.of(done, run, said), made)
 
 
+def batch_body(request: Request, raw: RawBody, settings: SettingsDep) -> list[BatchItemIn]:
+    items: list[BatchItemIn] = validate(BATCH, _batch_values(request, raw, settings))
+    return items
+
+
+# A line of NDJSON is one item; the description has no word for that yet.
+batch_body.__dict__["body_models"] = {
+    "application/json": Annotated[list[BatchItemIn], Field(description="All are recorded, or none.")],
+    "application/x-ndjson": Annotated[str, Field(description="One item a line, each as in the array.")],
+}
+
+
 @router.post("/checkpoints:batch", response_model=BatchReport)
 def register_batch(
-    request: Request, raw: RawBody, session: WriteSessionDep, caller: WriterDep, settings: SettingsDep
+    body: Annotated[list[BatchItemIn], Depends(batch_body)],
+    session: WriteSessionDep,
+    caller: WriterDep,
+    settings: SettingsDep,
 ) -> Response:
     """Register many, all or none: a JSON array, or one object a line as application/x-ndjson.
 
     Projects and runs are named, and made where they are missing. A refused batch names each refused item.
     """
-    values = _batch_values(request, raw, settings)
-    items = [item.to_item() for item in validate(BATCH, values)]
+    items = [item.to_item() for item in body]
     if caller.project_ids is not None:
         for project in {item.project for item in items}:
             caller.require_project(find_project(session, project).id)

@@ -761,7 +761,8 @@ def upgrade() -> None:
         sa.Column("parent_project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("created_at", UtcTime(), nullable=False),
         sa.CheckConstraint(
-            "relation IN ('resumed_from', 'fine_tuned_from', 'merged_from', 'resharded_from', 'converted_from', 'quantised_from', 'distilled_from')",
+            "relation IN ('resumed_from', 'fine_tuned_from', 'merged_from', 'resharded_from', 'converted_from', "
+            "'quantised_from', 'distilled_from')",
             name=op.f("ck_lineage_edge_relation"),
         ),
         sa.CheckConstraint("child_id <> parent_id", name=op.f("ck_lineage_edge_not_its_own_parent")),

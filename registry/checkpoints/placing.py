@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.orm import Session
 
 from registry import attempts, strict_json
 from registry.attempts import AttemptNotFound
 from registry.checkpoints.errors import DataCursorTooLarge
 from registry.checkpoints.registration import Registration, content_digest
+from registry.db import Base
 from registry.errors import FieldError, RegistryError
 from registry.ids import to_text
 from registry.models import Attempt, Run
@@ -21,6 +22,25 @@ MAX_CURSOR_CHARACTERS: Final = 65_536
 
 Key = tuple[int, int, int, str]
 Problems = list[tuple[int, RegistryError]]
+
+
+# Built once, over plain tables: every registration runs it.
+_attempts, _runs = (Base.metadata.tables[table.__tablename__] for table in (Attempt, Run))
+_ATTEMPTS = (
+    select(
+        _attempts.c.run_id,
+        _attempts.c.id,
+        _attempts.c.number,
+        func.coalesce(_attempts.c.config_id, _runs.c.config_id).label("config_id"),
+        _attempts.c.environment_id,
+        _attempts.c.layout_id,
+        _attempts.c.live_through_step,
+        _attempts.c.resumed_from_step,
+        _attempts.c.restart,
+    )
+    .join(_runs, _runs.c.id == _attempts.c.run_id)
+    .where(_attempts.c.project_id == bindparam("project"), _attempts.c.run_id.in_(bindparam("runs", expanding=True)))
+)
 
 
 @dataclass(frozen=True)
@@ -81,22 +101,7 @@ def attempts_of(session: Session, project_id: int, run_ids: Iterable[int]) -> di
     """Run id to attempt number to what it hands down: its config (else the run's), environment, layout."""
     known: dict[int, dict[int, AttemptFacts]] = {}
     for chunk in chunks(sorted(run_ids)):
-        query = (
-            select(
-                Attempt.run_id,
-                Attempt.id,
-                Attempt.number,
-                func.coalesce(Attempt.config_id, Run.config_id).label("config_id"),
-                Attempt.environment_id,
-                Attempt.layout_id,
-                Attempt.live_through_step,
-                Attempt.resumed_from_step,
-                Attempt.restart,
-            )
-            .join(Run, Run.id == Attempt.run_id)
-            .where(Attempt.project_id == project_id, Attempt.run_id.in_(chunk))
-        )
-        for row in session.execute(query):
+        for row in session.execute(_ATTEMPTS, {"project": project_id, "runs": chunk}):
             unsaid = row.number > 1 and row.resumed_from_step is None and not row.restart
             facts = AttemptFacts(
                 row.id,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select, tuple_
 from sqlalchemy.orm import Session
 
 from registry import attempts, outbox, strict_json
@@ -19,9 +19,15 @@ from registry.errors import FieldError, RegistryError
 from registry.ids import new_id, to_text
 from registry.models import Checkpoint
 from registry.types import CheckpointState
-from registry.upsert import any_of, chunks, insert_new
+from registry.upsert import chunks, insert_new
 
 COMMITTED: Final = "checkpoint.committed"
+_KEY: Final = tuple_(Checkpoint.run_id, Checkpoint.attempt_number, Checkpoint.step, Checkpoint.kind)
+_AT_KEYS: Final = (
+    select(Checkpoint)
+    .where(Checkpoint.project_id == bindparam("project"), _KEY.in_(bindparam("keys", expanding=True)))
+    .execution_options(populate_existing=True)
+)
 
 
 @dataclass(frozen=True)
@@ -121,10 +127,8 @@ def _rounds(items: Sequence[Item]) -> Iterable[list[Item]]:
 
 def _existing(session: Session, project_id: int, items: Sequence[Item]) -> dict[Key, Checkpoint]:
     found: dict[Key, Checkpoint] = {}
-    columns = (Checkpoint.run_id, Checkpoint.attempt_number, Checkpoint.step, Checkpoint.kind)
     for chunk in chunks(item.key for item in items):
-        query = select(Checkpoint).where(Checkpoint.project_id == project_id, any_of(columns, chunk))
-        for row in session.scalars(query.execution_options(populate_existing=True)):
+        for row in session.scalars(_AT_KEYS, {"project": project_id, "keys": chunk}):
             found[row.run_id, row.attempt_number, row.step, row.kind] = row
     return found
 

@@ -7,19 +7,24 @@ before every one that does, so that a late backfill never displaces a dated eval
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
-from sqlalchemy import select, tuple_
+from sqlalchemy import bindparam, select, tuple_
 from sqlalchemy.orm import Session
 
 from registry import strict_json
-from registry.db import now, split_number, to_micros
+from registry.db import Base, now, split_number, to_micros
 from registry.ids import new_id
 from registry.models import Benchmark, CurrentScore, Score, ScoreMetric, ScoreSeries
-from registry.upsert import any_of, chunks, insert_into, insert_missing
+from registry.upsert import any_of, chunks, insert_missing, insert_statement
 
-_SERIES = ScoreSeries.__table__  # as a plain table it is read at half the cost
+# Built once, over the plain table: a registration runs it each time.
+_series = Base.metadata.tables[ScoreSeries.__tablename__].c
+_SERIES_BY_DIGEST = select(_series.digest, _series.id, _series.score_metric_id).where(
+    _series.project_id == bindparam("project"), _series.digest.in_(bindparam("digests", expanding=True))
+)
 
 
 @dataclass(frozen=True)
@@ -107,16 +112,19 @@ def _make_current(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
             newest[key] = {name: row[name] for name in (*names, "arrival")} | {"evaluated_micros": micros}
     if not newest:
         return
-    statement = insert_into(session, CurrentScore)
+    session.execute(_supersede(session.get_bind().dialect.name), [newest[key] for key in sorted(newest)])
+
+
+@lru_cache(maxsize=2)
+def _supersede(dialect: str) -> Any:
+    """An upsert of current scores that only a newer one carries out."""
+    statement = insert_statement(CurrentScore, dialect)
     new, old = statement.excluded, CurrentScore
     columns = ("series_id", "value", "special", "stderr", "evaluated_micros", "arrival")
-    session.execute(
-        statement.on_conflict_do_update(
-            index_elements=["project_id", "checkpoint_id", "score_metric_id"],
-            set_={name: new[name] for name in columns},
-            where=tuple_(new.evaluated_micros, new.arrival) > tuple_(old.evaluated_micros, old.arrival),
-        ),
-        [newest[key] for key in sorted(newest)],
+    return statement.on_conflict_do_update(
+        index_elements=["project_id", "checkpoint_id", "score_metric_id"],
+        set_={name: new[name] for name in columns},
+        where=tuple_(new.evaluated_micros, new.arrival) > tuple_(old.evaluated_micros, old.arrival),
     )
 
 
@@ -181,10 +189,8 @@ def _series_ids(session: Session, project_id: int, scores: Sequence[NewScore]) -
 def _known_series(session: Session, project_id: int, digests: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
     found: dict[bytes, tuple[int, int]] = {}
     for chunk in chunks(digests):
-        query = select(_SERIES.c.digest, _SERIES.c.id, _SERIES.c.score_metric_id).where(
-            _SERIES.c.project_id == project_id, _SERIES.c.digest.in_(chunk)
-        )
-        found.update((row.digest, (row.id, row.score_metric_id)) for row in session.execute(query))
+        rows = session.execute(_SERIES_BY_DIGEST, {"project": project_id, "digests": chunk})
+        found.update((row.digest, (row.id, row.score_metric_id)) for row in rows)
     return found
 
 

@@ -103,7 +103,7 @@ def count_scores(session: Session, project_id: int, checkpoint_ids: Collection[i
         .where(CurrentScore.project_id == project_id, CurrentScore.checkpoint_id.in_(checkpoint_ids))
         .group_by(CurrentScore.checkpoint_id)
     )
-    return dict(session.execute(query).tuples().all())
+    return {row[0]: row[1] for row in session.execute(query)}
 
 
 def has_more_scores(session: Session, project_id: int, amount: int) -> bool:

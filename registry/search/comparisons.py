@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from registry.evals.catalogue import Benchmark, catalogue
@@ -64,7 +64,16 @@ _GAP = re.compile(
 _NAME_BEFORE = re.compile(r"(?<![a-z0-9_])[a-z0-9_+.\-@^]+(?: [a-z0-9_+.\-@^]+){0,3}$")
 _NAME_AFTER = re.compile(r"\s*(?:on|in|for|at)\s+(?:the\s+)?([a-z0-9_+.\-]+(?: [a-z0-9_+.\-]+){0,3})")
 
-Subject = Benchmark | str  # a benchmark, or the name of a field
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A benchmark, read by a metric that the query names, or by the preferred one."""
+
+    benchmark: Benchmark
+    metric: str | None = None
+
+
+Subject = Score | str  # a score, or the name of a field
 
 
 def take_comparisons(draft: Draft, known: Known | None) -> None:
@@ -108,13 +117,15 @@ def _subject_of(
         unit, after = word["unit"], word.end()
     if unit is not None:
         return match.start(), after, (unit, _unit_field(unit))
-    if before := _subject_before(low, match.start(), known):
+    sized = re.fullmatch(SIZE, match["number"]) is not None
+    before = _subject_before(low, match.start(), known)
+    if before and not (sized and isinstance(before[2], Score)):  # 'best gsm8k under 7B' speaks of the model
         start, written, subject = before
         return start, match.end(), (written, subject)
     if (behind := _NAME_AFTER.match(low, match.end())) and (found := _longest(behind[1], known, from_start=True)):
         written, subject = found
         return match.start(), behind.start(1) + len(written), (written, subject)
-    if re.fullmatch(SIZE, match["number"]):
+    if sized:
         return match.start(), match.end(), ("size", "run.parameter_count")
     return match.start(), match.end(), None
 
@@ -147,13 +158,25 @@ def _longest(phrase: str, known: Known | None, *, from_start: bool) -> tuple[str
             return written, field
         name = written.removeprefix("scores.")
         if known is not None and known.is_benchmark(name):
-            return written, replace(catalogue().for_metric(name, ""), name=name)
+            return written, Score(replace(catalogue().for_metric(name, ""), name=name))
         if catalogue().capability(name):
             what = f"'{written}' is a capability, which has no scores of its own"
             raise UnreadableQuery(f"{what}: say 'strong {written}', or compare one of its benchmarks.")
         if benchmark := catalogue().get(name):
-            return written, benchmark
+            return written, Score(benchmark)
+        if score := _with_metric(name):
+            return written, score
     return None
+
+
+def _with_metric(written: str) -> Score | None:
+    """`humaneval pass@1`, `arc_easy.acc`: a benchmark of the table with one of its metrics after it."""
+    match = re.fullmatch(r"(?P<name>.+)[ .](?P<metric>[^ .]+)", written)
+    if match is None or catalogue().get(match["name"]) is None:
+        return None
+    name, metric = match["name"], match["metric"]
+    row = catalogue().for_metric(name, metric)
+    return Score(row, metric) if metric in {listed for listed, _ in row.metrics} else None
 
 
 def _on_scale(written: str, subject: Subject, value: float, percent: bool) -> float:
@@ -162,12 +185,13 @@ def _on_scale(written: str, subject: Subject, value: float, percent: bool) -> fl
         if percent:
             raise UnreadableQuery(f"'{written}' is not measured in percent.")
         return value
-    if percent and subject.scale not in ("fraction", "percent"):
-        raise UnreadableQuery(f"{subject.name} is not measured in percent: write the number in its own scale.")
-    if subject.scale == "fraction" and not percent and abs(value) > 1:
-        what = f"{subject.name} runs from 0 to 1, so it cannot be compared with {value:g}"
+    name, scale = subject.benchmark.name, subject.benchmark.scale
+    if percent and scale not in ("fraction", "percent"):
+        raise UnreadableQuery(f"{name} is not measured in percent: write the number in its own scale.")
+    if scale == "fraction" and not percent and abs(value) > 1:
+        what = f"{name} runs from 0 to 1, so it cannot be compared with {value:g}"
         raise UnreadableQuery(f"{what}: write {value:g}% or {value / 100:g}.")
-    return value / 100 if percent and subject.scale == "fraction" else value
+    return value / 100 if percent and scale == "fraction" else value
 
 
 def _condition(written: str, subject: Subject, operator: str, value: float) -> Condition:
@@ -176,5 +200,5 @@ def _condition(written: str, subject: Subject, operator: str, value: float) -> C
         plain = {"+": ">", "-": "<"}.get(operator, operator)
         return FieldCondition(subject, plain, math.floor(value) if whole and value == math.floor(value) else value)
     if operator in "+-":
-        operator = ">" if (operator == "+") == (subject.direction is not Direction.LOWER) else "<"
-    return BenchmarkCondition(subject.name, operator, float(value))
+        operator = ">" if (operator == "+") == (subject.benchmark.direction is not Direction.LOWER) else "<"
+    return BenchmarkCondition(subject.benchmark.name, operator, float(value), subject.metric)

@@ -14,7 +14,7 @@ from registry.checkpoints.rows import CheckpointIdentity
 from registry.db import now as current_time
 from registry.errors import Invalid
 from registry.filters.query import CapabilityResolver
-from registry.projects import ProjectNotFound, find_project
+from registry.projects import ProjectNotFound, find_project, list_projects
 from registry.search.conditions import Condition, read_conditions
 from registry.search.names import Names
 from registry.search.parser import Reading, read_query
@@ -150,15 +150,16 @@ def capability_resolver(session: Session, project_ids: Collection[int] | None) -
     def resolve(name: str) -> Mapping[int, float] | None:
         from registry.search.answering import percentiles_of
 
-        return percentiles_of(session, project_ids, name)
+        return percentiles_of(session, _scope(session, project_ids, None), name)
 
     return resolve
 
 
-def _scope(session: Session, project_ids: Collection[int] | None, project: str | None) -> Collection[int] | None:
+def _scope(session: Session, project_ids: Collection[int] | None, project: str | None) -> Collection[int]:
+    """The projects by their ids, for every index of scores begins with the project."""
     if project is None:
-        return project_ids
+        return [row.id for row in list_projects(session)] if project_ids is None else project_ids
     found = find_project(session, project)
     if project_ids is not None and found.id not in project_ids:
         raise ProjectNotFound(f"There is no project {project[:128]!r} that this token can read.")
-    return {found.id}
+    return [found.id]

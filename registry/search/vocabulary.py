@@ -79,7 +79,7 @@ FILLERS: Final = _words("""
     是 在 于 上 里 中 方面 能力 水平 表现 成绩 分数 得分 任务 模型 检查点 存档 存档点 版本 权重 那 这 那个 这个
     那种 这种 都 就 呢 吗 吧 啊 呀 来 看 看看 看一下 列出 显示 推荐 推荐一个 选 选出 挑 挑一个 可以 能 应该 对
     对于 它 它们 做 做得 题 题目 类 性能 效果 指标 时候 时 只 会 结果 评测 评估 测试 一点 以 某个 的话 可 不仅
-    不但 不只 不光 无论 而言 最好是 最好能 且是 起来 说 来说 方向 科目
+    不但 不只 不光 无论 而言 最好是 最好能 且是 起来 说 来说 方向 科目 内 以内 之内 =
 """)
 # Words that hold a shorter word of another meaning: reinforcement learning is not 'strong'. Never understood.
 OPAQUE: Final = _words("""

@@ -77,6 +77,9 @@ UNDERSTOOD = (
     ("wmdp better than 0.4", "wmdp<0.4", ""),
     ("ifeval no worse than 0.5", "ifeval>=0.5", ""),
     ("arena_hard over 40%", "arena_hard>40.0", ""),
+    ("humaneval pass@1 over 30%", "humaneval.pass@1>0.3", ""),
+    ("lambada_openai ppl below 20", "lambada_openai.ppl<20.0", ""),
+    ("best gsm8k under 7B", "gsm8k~strong0.95 run.parameter_count<7000000000", ""),
     ("loss below 2.5", "loss<2.5", ""),
     ("loss 低于 2 且 学习率 大于 1e-4", "loss<2 lr>0.0001", ""),
     ("strong math with loss < 2", "math>=0.8 loss<2", ""),
@@ -117,6 +120,18 @@ UNDERSTOOD = (
     ("strong gsm8k weak mt bench", "gsm8k~strong0.8 mt_bench~weak0.2", ""),
     ("gsm8k 高 mt_bench 低", "gsm8k~strong0.8 mt_bench~weak0.2", ""),
     ("best humaneval", "humaneval~strong0.95", ""),
+    # everyday ways to ask
+    ("Give me the checkpoint with the highest math ability", "math>=0.95", ""),
+    ("something that's really good at coding but doesn't do well in conversation", "code>=0.95 chat<=0.5", ""),
+    ("show checkpoints which are math-strong and chat-weak", "math>=0.8 chat<=0.2", ""),
+    ("any model with great reasoning? safety can be bad", "reasoning>=0.8 safety<=0.2", ""),
+    ("math: strong, chat: weak", "math>=0.8 chat<=0.2", ""),
+    ("math is a weakness, coding is a strength", "math<=0.2 code>=0.8", ""),
+    ("models which are not bad at math", "math>=0.5", ""),
+    ("数学和对话都不好", "math<=0.5 chat<=0.5", ""),
+    ("数学、代码和推理都强,但是对话弱", "math>=0.8 code>=0.8 reasoning>=0.8 chat<=0.2", ""),
+    ("最近一周内 gsm8k 超过 60% 的 7B 模型", f"saved_at>=2026-11-11T10:00:00Z gsm8k>0.6 {SEVEN_B}", ""),
+    ("哪个检查点数学最好而且能恢复?", "math>=0.95 replicas.state=present", ""),
     # words that nobody listed come back
     ("strong math banana", "math>=0.8", "banana"),
     ("强化学习后数学强的模型", "math>=0.8", "强化学习后"),
@@ -125,6 +140,14 @@ UNDERSTOOD = (
 )
 
 REFUSED = (
+    "不要数学强的",
+    "代码能力强于数学",
+    "chat 不弱于数学",
+    "数学一般般,代码强",
+    "math > chat",
+    "strong math but I don't care about chat",
+    "I want weak safety? no, strong safety",
+    "数学差一点没关系,对话要好",
     "math",
     "数学",
     "checkpoint",

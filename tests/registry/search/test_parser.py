@@ -26,6 +26,8 @@ def brief(condition: Condition) -> str:
             return f"{name}{'>=' if relation == 'strong' else '<='}{threshold}"
         case StandingCondition(name, relation, threshold):
             return f"{name}~{relation}{threshold}"
+        case BenchmarkCondition(name, relation, threshold, str(metric)):
+            return f"{name}.{metric}{relation}{threshold}"
         case BenchmarkCondition(name, relation, threshold) | FieldCondition(name, relation, threshold):
             return f"{name}{relation}{threshold}"
 

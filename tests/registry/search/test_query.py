@@ -6,9 +6,17 @@ from sqlalchemy.orm import Session
 from registry.attempts import ResumePoint
 from registry.checkpoints.registration import ParentSpec
 from registry.evals.scores import NewScore
+from registry.filters.fields import CATALOGUE, FieldSpec, FieldType
+from registry.ids import to_text
 from registry.models import Benchmark
 from registry.projects import ProjectNotFound, ProjectRow
-from registry.search.conditions import BenchmarkCondition, CapabilityCondition, InvalidConditions
+from registry.search.conditions import (
+    BenchmarkCondition,
+    CapabilityCondition,
+    FieldCondition,
+    InvalidConditions,
+    read_conditions,
+)
 from registry.search.draft import UnreadableQuery
 from registry.search.query import SearchAnswer, SearchRefused, capability_resolver, search_checkpoints
 from tests.factories import at, make_attempt, make_checkpoint, make_project, make_run, make_score
@@ -276,3 +284,43 @@ def test_the_project_may_say_otherwise_than_the_table(session: Session) -> None:
         row.direction = "lower"
     session.flush()
     assert found(search(session, "strong math", project))[0] == ids[0]
+
+
+def a_value_of(kind: FieldType, choices: tuple[str, ...]) -> object:
+    match kind:
+        case FieldType.INTEGER:
+            return 5
+        case FieldType.NUMBER:
+            return 0.5
+        case FieldType.BOOLEAN:
+            return True
+        case FieldType.CHOICE:
+            return choices[0]
+        case FieldType.TIME:
+            return "2026-11-01T00:00:00Z"
+        case FieldType.ID:
+            return to_text(7)
+        case _:
+            return "x"
+
+
+FIELDS = [spec for spec in CATALOGUE.values() if spec.path[0] not in ("scores", "capabilities")]
+
+
+@pytest.mark.parametrize("spec", FIELDS, ids=[spec.shown for spec in FIELDS])
+def test_every_field_of_the_filter_language_can_be_a_condition(session: Session, spec: FieldSpec) -> None:
+    project = make_project(session)
+    make_checkpoint(session, make_run(session, project), scores={"gsm8k": 0.5})
+    name = ".".join((*spec.path, *(["x"] if spec.further else [])))
+    field = {"field": name, "relation": "!=", "threshold": a_value_of(spec.type, spec.choices)}
+    score = {"benchmark": "gsm8k", "relation": ">", "threshold": 0.1}
+    for conditions in ([field], [field, score]):
+        answer = search_checkpoints(session, project_ids=[project.id], conditions=conditions)
+        assert answer.interpretation.conditions[0] == FieldCondition(name, "!=", field["threshold"])
+
+
+@pytest.mark.parametrize("number", [1e22, 1e-7, -0.5, 0, 2**62, 5.0])
+def test_a_number_is_compared_as_it_was_sent(number: float) -> None:
+    (condition,) = read_conditions([{"field": "loss", "relation": "<", "threshold": number}])
+    assert isinstance(condition, FieldCondition)
+    assert condition.node().value.value == number

@@ -195,7 +195,7 @@ def _sqlite_engine(url: str, *, size: int, begin: str) -> Engine:
 
 
 def _postgresql_engine(url: str, *, size: int) -> Engine:
-    engine = create_engine(
+    return create_engine(
         url,
         pool_size=size,
         max_overflow=8,
@@ -203,6 +203,3 @@ def _postgresql_engine(url: str, *, size: int) -> Engine:
         pool_pre_ping=True,
         connect_args={"connect_timeout": 5, "options": "-c timezone=UTC"},
     )
-    # Many rows travel as one statement of many VALUES, not as a statement each: eight times as fast here.
-    engine.dialect.use_insertmanyvalues_wo_returning = True
-    return engine

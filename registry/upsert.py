@@ -1,16 +1,17 @@
 """Inserting what may be there already, on both databases. Natural keys make every write safe to repeat."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, tuple_
+from sqlalchemy import ColumnElement, Result, Table, bindparam, column, func, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from registry.db import Base
 
 T = TypeVar("T")
+MANY = 50  # rows from which arrays are worth their preparation
 CHUNK = 500  # keys a statement: SQLite takes 32,766 variables, PostgreSQL 65,535
 
 
@@ -19,36 +20,73 @@ def insert_into(session: Session, table: type[Base]) -> Any:
     return insert_statement(table, session.get_bind().dialect.name)
 
 
-@lru_cache(maxsize=256)
 def insert_statement(table: type[Base], dialect: str) -> Any:
-    """An INSERT into a table, in the words of a dialect."""
-    plain = Base.metadata.tables[table.__tablename__]  # without the ORM's own work for each row
-    return (sqlite if dialect == "sqlite" else postgresql).insert(plain)
-
-
-@lru_cache(maxsize=256)
-def _insert_missing(table: type[Base], dialect: str, returning: bool) -> Any:
-    statement = insert_statement(table, dialect).on_conflict_do_nothing()
-    return statement.returning(Base.metadata.tables[table.__tablename__].c.id) if returning else statement
+    """An INSERT into a table, in the words of a dialect; without the ORM's own work for each row."""
+    return (sqlite if dialect == "sqlite" else postgresql).insert(_table(table))
 
 
 def insert_missing(session: Session, table: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert the rows whose keys are not there yet; one that another writer inserts at this moment counts as there."""
     if rows:
-        session.execute(_insert_missing(table, session.get_bind().dialect.name, False), list(rows))
+        send_rows(session, table, rows, _or_nothing)
 
 
 def insert_new(session: Session, table: type[Base], rows: Sequence[Mapping[str, Any]]) -> set[int]:
     """Like `insert_missing`; gives the ids of the rows that were inserted."""
-    if not rows:
-        return set()
-    return set(session.scalars(_insert_missing(table, session.get_bind().dialect.name, True), list(rows)))
+    return set(send_rows(session, table, rows, _or_nothing_giving_ids).scalars()) if rows else set()
 
 
 def insert_all(session: Session, table: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows that cannot be there yet."""
     if rows:
-        session.execute(insert_statement(table, session.get_bind().dialect.name), list(rows))
+        send_rows(session, table, rows, _plain)
+
+
+def send_rows(
+    session: Session, table: type[Base], rows: Sequence[Mapping[str, Any]], finish: Callable[[Any], Any]
+) -> Result[Any]:
+    """Execute an INSERT of rows that all have the same columns; `finish` adds ON CONFLICT or RETURNING to it.
+
+    PostgreSQL gets many rows as one array per column, which took a sixth of the time of a statement per row.
+    """
+    dialect = session.get_bind().dialect.name
+    if dialect == "postgresql" and len(rows) >= MANY:
+        columns = tuple(rows[0])
+        arrays = {name: [row[name] for row in rows] for name in columns}
+        return session.execute(_from_arrays(table, columns, finish), arrays)
+    return session.execute(_of_rows(table, dialect, finish), list(rows))
+
+
+@lru_cache(maxsize=256)
+def _of_rows(table: type[Base], dialect: str, finish: Callable[[Any], Any]) -> Any:
+    return finish(insert_statement(table, dialect))
+
+
+@lru_cache(maxsize=256)
+def _from_arrays(table: type[Base], columns: tuple[str, ...], finish: Callable[[Any], Any]) -> Any:
+    target = _table(table)
+    arrays = [bindparam(name, type_=postgresql.ARRAY(target.c[name].type)) for name in columns]
+    unnested = (
+        func.unnest(*arrays).table_valued(*(column(name, target.c[name].type) for name in columns)).render_derived()
+    )
+    rows = select(*(unnested.c[name] for name in columns))
+    return finish(postgresql.insert(target).from_select(list(columns), rows, include_defaults=False))
+
+
+def _table(table: type[Base]) -> Table:
+    return Base.metadata.tables[table.__tablename__]
+
+
+def _plain(statement: Any) -> Any:
+    return statement
+
+
+def _or_nothing(statement: Any) -> Any:
+    return statement.on_conflict_do_nothing()
+
+
+def _or_nothing_giving_ids(statement: Any) -> Any:
+    return statement.on_conflict_do_nothing().returning(statement.table.c.id)
 
 
 def chunks(items: Iterable[T], size: int = CHUNK) -> Iterable[list[T]]:

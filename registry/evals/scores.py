@@ -7,7 +7,6 @@ before every one that does, so that a late backfill never displaces a dated eval
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -18,7 +17,7 @@ from registry import strict_json
 from registry.db import Base, now, split_number, to_micros
 from registry.ids import new_id
 from registry.models import Benchmark, CurrentScore, Score, ScoreMetric, ScoreSeries
-from registry.upsert import any_of, chunks, insert_missing, insert_statement
+from registry.upsert import any_of, chunks, insert_missing, send_rows
 
 # Built once, over the plain table: a registration runs it each time.
 _series = Base.metadata.tables[ScoreSeries.__tablename__].c
@@ -112,13 +111,10 @@ def _make_current(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
             newest[key] = {name: row[name] for name in (*names, "arrival")} | {"evaluated_micros": micros}
     if not newest:
         return
-    session.execute(_supersede(session.get_bind().dialect.name), [newest[key] for key in sorted(newest)])
+    send_rows(session, CurrentScore, [newest[key] for key in sorted(newest)], _only_if_newer)
 
 
-@lru_cache(maxsize=2)
-def _supersede(dialect: str) -> Any:
-    """An upsert of current scores that only a newer one carries out."""
-    statement = insert_statement(CurrentScore, dialect)
+def _only_if_newer(statement: Any) -> Any:
     new, old = statement.excluded, CurrentScore
     columns = ("series_id", "value", "special", "stderr", "evaluated_micros", "arrival")
     return statement.on_conflict_do_update(

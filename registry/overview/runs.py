@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Subquery, func, select
+from sqlalchemy import Subquery, func, literal, select, tuple_
 from sqlalchemy.orm import Session
 
 from registry import keyset
@@ -210,7 +210,33 @@ class SavedStep:
 
 def saved_steps(session: Session, project_id: int, run_id: int, *, limit: int = 5000) -> list[SavedStep]:
     """The newest checkpoints of a run in the order of (attempt, step), for its plots."""
-    query = (
+    query = _saved(project_id, run_id).order_by(Checkpoint.attempt_number.desc(), Checkpoint.step.desc()).limit(limit)
+    return [_saved_step(*row) for row in reversed(session.execute(query).all())]
+
+
+def neighbours(session: Session, checkpoint_id: int) -> tuple[SavedStep | None, SavedStep | None]:
+    """The checkpoints before and after one in the order of its run; None at an end, or where it does not exist."""
+    own = session.get(Checkpoint, checkpoint_id)
+    if own is None:
+        return None, None
+    order = (Checkpoint.attempt_number, Checkpoint.step, Checkpoint.kind)
+    place = tuple_(*(literal(value) for value in (own.attempt_number, own.step, own.kind)))
+    query = _saved(own.project_id, own.run_id).limit(1)
+    before = query.where(tuple_(*order) < place).order_by(*(column.desc() for column in order))
+    after = query.where(tuple_(*order) > place).order_by(*order)
+    found = [session.execute(each).one_or_none() for each in (before, after)]
+    first, second = (None if row is None else _saved_step(*row) for row in found)
+    return first, second
+
+
+def _saved_step(
+    identity: int, attempt: int, step: int, live: int | None, loss: float | None, special: str | None
+) -> SavedStep:
+    return SavedStep(identity, attempt, step, live is not None and step > live, join_number(loss, special))
+
+
+def _saved(project_id: int, run_id: int) -> Any:
+    return (
         select(
             Checkpoint.id,
             Checkpoint.attempt_number,
@@ -225,10 +251,4 @@ def saved_steps(session: Session, project_id: int, run_id: int, *, limit: int = 
             Checkpoint.run_id == run_id,
             Checkpoint.state != CheckpointState.DELETED.value,
         )
-        .order_by(Checkpoint.attempt_number.desc(), Checkpoint.step.desc())
-        .limit(limit)
     )
-    return [
-        SavedStep(identity, attempt, step, live is not None and step > live, join_number(loss, special))
-        for identity, attempt, step, live, loss, special in reversed(session.execute(query).all())
-    ]

@@ -6,8 +6,8 @@ from pydantic import Field, StringConstraints
 
 from api.schemas.common import NO_NUL, Answer, CheckpointRef, FreeObject, Id, Number, Shape, ShortName
 from registry.evals.profile import CapabilityStanding, Profile
+from registry.search.answers import BenchmarkEvidence, Evidence, Population, SearchAnswer, SearchResult
 from registry.search.conditions import to_json
-from registry.search.query import BenchmarkEvidence, Evidence, Population, SearchAnswer, SearchResult
 
 Query = Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=NO_NUL)]
 # Each condition is read, and refused with its own pointer, by registry.search.conditions.

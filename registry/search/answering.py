@@ -13,12 +13,12 @@ from registry.evals.catalogue import catalogue
 from registry.evals.percentiles import MINIMUM_CHECKPOINTS, MINIMUM_RUNS, Booleans, Floats
 from registry.evals.score_table import read_columns, read_table
 from registry.filters.query import prepare
+from registry.search.answers import CapabilityPopulation, Interpretation, Population, SearchAnswer, SearchResult
 from registry.search.conditions import CapabilityCondition, FieldCondition
 from registry.search.contrast import on_front, order_by_contrast
 from registry.search.evaluation import Evaluation, evaluate, field_ids
 from registry.search.evidence import evidence_of
 from registry.search.parser import Reading
-from registry.search.query import CapabilityPopulation, Interpretation, Population, SearchAnswer, SearchResult
 from registry.types import Direction
 
 

@@ -2,9 +2,9 @@
 
 import math
 
+from registry.search.answers import BenchmarkEvidence, Evidence
 from registry.search.conditions import CapabilityCondition
 from registry.search.evaluation import Evaluation, ScoreCondition
-from registry.search.query import BenchmarkEvidence, Evidence
 
 
 def evidence_of(found: Evaluation, condition: ScoreCondition, place: int) -> Evidence:

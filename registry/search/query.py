@@ -4,18 +4,17 @@ The arrays live in modules that are imported on the first search: a process that
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
-from registry.checkpoints.rows import CheckpointIdentity
 from registry.db import now as current_time
 from registry.errors import Invalid
 from registry.filters.query import CapabilityResolver
 from registry.projects import ProjectNotFound, find_project, list_projects
-from registry.search.conditions import Condition, read_conditions
+from registry.search.answers import SearchAnswer
+from registry.search.conditions import read_conditions
 from registry.search.names import Names
 from registry.search.parser import Reading, read_query
 
@@ -26,92 +25,6 @@ MAX_LIMIT: Final = 1_000
 class SearchRefused(Invalid):
     code = "invalid-search"
     title = "The search could not be made"
-
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkEvidence:
-    """A score that the answer rests on. `parts`: it is the mean of so many subtasks; `via`: of a lossless copy."""
-
-    benchmark: str
-    metric: str
-    filter: str
-    value: float
-    percentile: float | None
-    parts: int = 0
-    via: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What is known of one condition. All None and no benchmarks: not evaluated, which is not weak.
-
-    `percentile` is a fraction from 0 to 1 among those evaluated; `basis` says whether it was held against the condition
-    or, in a population too small for percentiles (`absolute`), the chance-normalised `composite` was.
-    """
-
-    condition: Condition
-    capability: str | None
-    percentile: float | None
-    composite: float | None
-    coverage: float
-    basis: str
-    met: bool
-    benchmarks: tuple[BenchmarkEvidence, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """`score`: the least over the conditions, 1 at best. `on_front`: no other is better in one and as good in all.
-
-    `same_run`: the ids of other results that are of the same run.
-    """
-
-    checkpoint: CheckpointIdentity
-    score: float
-    on_front: bool
-    evidence: tuple[Evidence, ...]
-    same_run: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CapabilityPopulation:
-    capability: str
-    size: int
-    runs: int
-    basis: str
-
-
-@dataclass(frozen=True, slots=True)
-class Population:
-    """Whom the results were ranked among. `of_size`: those of the model size that the query names, not all."""
-
-    size: int
-    capabilities: tuple[CapabilityPopulation, ...] = ()
-    of_size: bool = False
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Interpretation:
-    """How the query was understood. `resolved`: for each benchmark, the metric and filter that were read."""
-
-    conditions: tuple[Condition, ...]
-    unparsed: tuple[str, ...]
-    resolved: Mapping[str, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class SearchAnswer:
-    """`strict`: the results meet every condition; otherwise they are the nearest.
-
-    `incomplete`: meet what could be checked, and were never evaluated on the rest. They are no results.
-    """
-
-    interpretation: Interpretation
-    population: Population
-    strict: bool
-    results: tuple[SearchResult, ...]
-    incomplete: tuple[SearchResult, ...] = ()
 
 
 def search_checkpoints(

@@ -8,7 +8,8 @@ from sqlalchemy.orm import Session
 from demo import dclm
 from registry.evals.scores import NewScore
 from registry.projects import ProjectRow
-from registry.search.query import SearchAnswer, search_checkpoints
+from registry.search.answers import SearchAnswer
+from registry.search.query import search_checkpoints
 from tests.databases import BACKENDS, fresh_database
 from tests.factories import make_checkpoint, make_project, make_run
 

@@ -10,6 +10,7 @@ from registry.filters.fields import CATALOGUE, FieldSpec, FieldType
 from registry.ids import to_text
 from registry.models import Benchmark
 from registry.projects import ProjectNotFound, ProjectRow
+from registry.search.answers import SearchAnswer
 from registry.search.conditions import (
     BenchmarkCondition,
     CapabilityCondition,
@@ -18,7 +19,7 @@ from registry.search.conditions import (
     read_conditions,
 )
 from registry.search.draft import UnreadableQuery
-from registry.search.query import SearchAnswer, SearchRefused, capability_resolver, search_checkpoints
+from registry.search.query import SearchRefused, capability_resolver, search_checkpoints
 from tests.factories import at, make_attempt, make_checkpoint, make_project, make_run, make_score
 
 MATH = ("gsm8k", "asdiv")

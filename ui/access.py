@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Depends, Form, Request
 from sqlalchemy.orm import Session
 
-from api.deps import SESSION_COOKIE, SessionDep
+from api.deps import SESSION_COOKIE, SessionDep, WriteSessionDep
 from registry import tokens
 from registry.errors import Forbidden
 from registry.types import Scope
@@ -43,8 +43,9 @@ def check_csrf(cookie: str, given: str) -> None:
         )
 
 
-def get_form_viewer(request: Request, viewer: ViewerDep, csrf: Annotated[str, Form()] = "") -> Viewer:
-    """For forms that change something. Raises Unauthenticated, FormNotOurs."""
+def get_form_viewer(request: Request, session: WriteSessionDep, csrf: Annotated[str, Form()] = "") -> Viewer:
+    """For forms that change something, in the session that will. Raises Unauthenticated, FormNotOurs."""
+    viewer = viewer_of(request, session)
     check_csrf(request.cookies.get(SESSION_COOKIE, ""), csrf)
     return viewer
 

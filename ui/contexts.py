@@ -515,6 +515,7 @@ class RollbackContext:
     last_known_good: CheckpointRef | None = None
     candidates: tuple[CandidateRow, ...] = ()
     term_names: tuple[str, ...] = ()
+    more: Link | None = None
     excluded: tuple[ExcludedRow, ...] = ()
     excluded_counts: tuple[Fact, ...] = ()
     assumptions: tuple[str, ...] = ()

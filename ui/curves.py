@@ -8,9 +8,12 @@ from registry.evals.catalogue import catalogue
 from registry.filters import syntax
 from registry.filters.print import field_to_text
 from registry.ids import to_text
+from registry.overview.runs import SavedStep
 from registry.overview.scores import MetricName, RunScore
 from registry.series import Curve
+from ui import filters
 from ui.charts import LineChart, Mark, Point, Series
+from ui.charts.thin import thin_indexes
 
 SCALES = {"fraction": "fraction", "percent": "percent", "ten": "1 to 10", "raw": "", "log": "perplexity"}
 
@@ -36,18 +39,23 @@ def crowded_at_start(steps: Sequence[int]) -> bool:
     return len(positive) >= 6 and positive[len(positive) // 3] < positive[-1] / 20
 
 
-def attempt_marks(attempts: Iterable[AttemptRow]) -> list[Mark]:
-    """Where each attempt after the first went on from, as a rollback where it went back."""
+def attempt_marks(attempts: Iterable[AttemptRow], saved: Sequence[SavedStep]) -> list[Mark]:
+    """Where each attempt after the first went on from; a rollback where others had come further."""
+    furthest: dict[int, int] = {}
+    for each in saved:
+        furthest[each.attempt] = max(each.step, furthest.get(each.attempt, 0))
     marks, reached = [], 0
     for attempt in attempts:
         start = attempt.resumed_from.step if attempt.resumed_from else None
         if attempt.number > 1 and start is not None:
             back = start < reached
-            label = f"attempt {attempt.number} from step {start}" if back else f"attempt {attempt.number}"
+            label = (
+                f"attempt {attempt.number} from step {filters.grouped(start)}" if back else f"attempt {attempt.number}"
+            )
             marks.append(Mark("rollback" if back else "attempt", float(start), label))
         elif attempt.number > 1:
             marks.append(Mark("attempt", 0.0, f"attempt {attempt.number}, from the start"))
-        reached = max(reached, attempt.heartbeat_step or 0, start or 0)
+        reached = max(reached, attempt.heartbeat_step or 0, start or 0, furthest.get(attempt.number, 0))
     return marks
 
 
@@ -57,7 +65,8 @@ def curve_series(curves: Sequence[Curve], attempts: Sequence[AttemptRow], colour
     lines = []
     for curve in curves:
         through = live.get(curve.attempt)
-        points = [Point(float(step), value) for step, value in zip(curve.steps, curve.values, strict=True)]
+        kept_places = thin_indexes(curve.steps, curve.values)
+        points = [Point(float(curve.steps[place]), curve.values[place]) for place in kept_places]
         kept = points if through is None else [point for point in points if point.x <= through]
         name = f"attempt {curve.attempt}"
         if kept:
@@ -73,10 +82,13 @@ def score_series(
     """One line per metric over the live path; what was superseded is left to the table."""
     lines = []
     for place, metric in enumerate(metrics):
+        own = sorted(
+            (score for score in scores if score.metric_id == metric.id and not score.superseded), key=lambda s: s.step
+        )
+        kept = thin_indexes([score.step for score in own], [score.value for score in own])
         points = tuple(
             Point(float(score.step), score.value, score.stderr, f"/checkpoints/{to_text(score.checkpoint_id)}")
-            for score in scores
-            if score.metric_id == metric.id and not score.superseded
+            for score in (own[each] for each in kept)
         )
         lines.append(Series(metric_text(metric), points, (first_colour + place) % 7))
     return tuple(lines)

@@ -7,6 +7,7 @@ from registry.filters.print import field_to_text, to_text
 from registry.filters.syntax import Field
 from registry.ids import to_text as id_text
 from registry.overview.briefs import Brief
+from registry.search.answers import BenchmarkEvidence, Evidence, SearchAnswer, SearchResult
 from registry.search.conditions import (
     STRONG,
     BenchmarkCondition,
@@ -15,7 +16,6 @@ from registry.search.conditions import (
     FieldCondition,
     StandingCondition,
 )
-from registry.search.query import BenchmarkEvidence, Evidence, SearchAnswer, SearchResult
 from ui import filters
 from ui.charts import colour_of
 from ui.contexts import Answer, Chip, EvidenceRow, FoundRow, Link

@@ -7,6 +7,7 @@ from registry.overview.briefs import Brief
 from registry.recovery.rollback import Candidate, RollbackAnswer, WatchedOnset
 from ui import filters
 from ui.charts import Band, LineChart, Mark, Point, Series, colour_of
+from ui.charts.thin import thin_indexes
 from ui.contexts import (
     Answer,
     CandidateRow,
@@ -22,6 +23,7 @@ from ui.curves import crowded_at_start
 from ui.links import address
 from ui.refs import ref_of
 
+SHOWN_POINTS = 200  # evaluated checkpoints in the table, the newest first; the CSV has all
 Shown = Callable[[float], str]
 
 MINUTES: Shown = lambda minutes: filters.duration(minutes * 60)  # noqa: E731
@@ -67,6 +69,7 @@ def rollback_context(
     errors: dict[str, str],
     subject: str,
     watch_choices: tuple[str, ...],
+    more: Link | None,
     alias_choices: tuple[Link, ...],
     run_choices: tuple[Link, ...],
 ) -> RollbackContext:
@@ -83,6 +86,7 @@ def rollback_context(
         subject=subject,
         fields=fields,
         watch_choices=watch_choices,
+        more=more,
         onset=_onset_facts(answer.onset),
         plot=_plot(answer, briefs, fields),
         watched=_watched_rows(answer, briefs),
@@ -156,9 +160,10 @@ def _plot(answer: RollbackAnswer, briefs: Mapping[int, Brief], fields: Mapping[s
     watched = answer.onset
     if watched is None or not watched.points:
         return None
+    kept = thin_indexes([each.checkpoint.step for each in watched.points], [each.value for each in watched.points])
     points = tuple(
         Point(float(each.checkpoint.step), each.value, each.stderr, f"/checkpoints/{to_text(each.checkpoint.id)}")
-        for each in watched.points
+        for each in (watched.points[place] for place in kept)
     )
     run = watched.points[-1].checkpoint.run
     marks = [Mark("checkpoint", float(each.checkpoint.step), f"candidate {each.rank}") for each in answer.candidates]
@@ -189,5 +194,5 @@ def _watched_rows(answer: RollbackAnswer, briefs: Mapping[int, Brief]) -> tuple[
         return ()
     return tuple(
         WatchedRow(ref_of(briefs[each.checkpoint.id]), each.value, each.stderr, each.p_bad)
-        for each in reversed(answer.onset.points)
+        for each in answer.onset.points[: -SHOWN_POINTS - 1 : -1]
     )

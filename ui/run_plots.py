@@ -82,7 +82,7 @@ def run_plots(
     axis: str,
 ) -> tuple[Plot, ...]:
     """The recorded curves, then the scores, those of one scale on one plot."""
-    marks = (*_checkpoint_marks(saved), *curves.attempt_marks(attempts))
+    marks = (*_checkpoint_marks(saved), *curves.attempt_marks(attempts, saved))
     charts = [
         *_curve_charts(run, attempts, series or loss_of_checkpoints(saved), marks),
         *_score_charts(run, metrics, scores, marks),

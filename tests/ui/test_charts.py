@@ -13,6 +13,7 @@ from ui.charts import Band, LineChart, Mark, Point, Series, colour_of, descripti
 from ui.charts.axis import log_ticks, make_axis, nice_ticks, thin_points
 from ui.charts.labels import fit, spread, text_width
 from ui.charts.signs import share_bar, whisker
+from ui.charts.thin import thin_indexes
 
 HOSTILE = "<script>alert('x')</script>\" onload=\"y"
 
@@ -191,6 +192,26 @@ def test_thinning_keeps_every_spike_and_every_nan() -> None:
     assert points[31_234] in kept
     assert any(point.x == 77_777 for point in kept)
     assert [point.x for point in kept] == sorted(point.x for point in kept)
+
+
+@given(st.lists(st.one_of(st.none(), st.floats()), min_size=50, max_size=300), st.integers(1, 12))
+def test_thinning_changes_neither_ends_nor_extremes(heights: list[float | None], columns: int) -> None:
+    kept = thin_indexes(range(len(heights)), heights, columns)
+    finite = [height for height in heights if height is not None and math.isfinite(height)]
+    shown = [heights[place] for place in kept]
+    left = [height for height in shown if height is not None and math.isfinite(height)]
+    assert list(kept) == sorted(set(kept))
+    assert (kept[0], kept[-1]) == (0, len(heights) - 1)
+    assert [min(finite), max(finite)] == [min(left), max(left)] if finite else left == []
+    assert len(kept) <= max(columns * 5, 4 * columns)
+
+
+def test_a_long_line_with_errors_shows_some_bars_and_every_nan() -> None:
+    points = tuple(Point(step, math.nan if step == 777 else 0.5, 0.01, "/checkpoints/x") for step in range(2000))
+    for svg in drawn(LineChart("k", "t", (Series("s", points),))):
+        bars = [node for node in svg.iter("path") if node.get("class") == "error"]
+        assert 20 <= len(bars) <= 60
+        assert sum(node.get("class") == "odd" for node in svg.iter("g")) == 1
 
 
 @given(st.lists(st.floats(0, 300), max_size=30))

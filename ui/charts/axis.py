@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ui import filters
 from ui.charts.data import Point
+from ui.charts.thin import thin_indexes
 
 ZERO_GAP = 26.0  # pixels between the place of zero and the start of a log axis
 
@@ -96,28 +97,6 @@ def tick_text(value: float, step: float = 0.0) -> str:
 
 
 def thin_points(points: Sequence[Point], columns: int) -> tuple[Point, ...]:
-    """At most four points per pixel column: first, lowest, highest, last, so that no spike is lost.
-
-    Gaps and non-finite values are kept, as they are what an operator looks for.
-    """
-    if len(points) <= columns * 4:
-        return tuple(points)
-    low, high = points[0].x, points[-1].x
-    width = (high - low) / columns or 1.0
-    groups: dict[int, list[Point]] = {}
-    for point in points:
-        groups.setdefault(int((point.x - low) / width), []).append(point)
-    return tuple(kept for group in groups.values() for kept in _outline(group))
-
-
-def _outline(group: list[Point]) -> list[Point]:
-    finite = [p for p in group if p.y is not None and math.isfinite(p.y)]
-    keep = {id(p) for p in group if p.y is None or not math.isfinite(p.y)}
-    if finite:
-        for point in (finite[0], finite[-1], min(finite, key=_height), max(finite, key=_height)):
-            keep.add(id(point))
-    return [p for p in group if id(p) in keep]
-
-
-def _height(point: Point) -> float:
-    return point.y if point.y is not None else math.nan
+    """The points that a plot of so many columns can show; see `thin_indexes`."""
+    kept = thin_indexes([point.x for point in points], [point.y for point in points], columns)
+    return tuple(points[place] for place in kept)

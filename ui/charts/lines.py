@@ -16,7 +16,7 @@ from ui.charts.labels import fit, spread, text_width
 from ui.charts.markup import join, path_of, tag
 from ui.charts.signs import checkpoint_sign, mark_sign, marker
 
-DOTS_UP_TO = 60  # points per line that get a dot each; more are a line alone
+DOTS_UP_TO = 60  # points of a line that get a sign each; of more, so many at most
 MARKS_UP_TO = 6  # marks with a written label; more keep their sign and title
 MARK_GAP = 7.0  # pixels between two checkpoint signs on the axis; nearer ones are drawn once
 
@@ -205,16 +205,28 @@ def _line(line: Series, index: int, chart: LineChart, frame: Frame) -> Markup:
     style = f"c{line.colour % 7}{' muted' if line.muted else ''}"
     repeats = sum(other.colour == line.colour and not other.muted for other in chart.series[:index])
     dash = (None, "6 3", "2 3", "8 3 2 3")[min(repeats, 3)] if not line.muted else None
-    parts = [
-        tag("path", d=path_of(part), class_="line", stroke_dasharray=dash)
-        for part in _unbroken(points, frame)
-        if len(part) > 1
-    ]
-    dots = len(points) <= DOTS_UP_TO
-    alone = {part[0] for part in _unbroken(points, frame) if len(part) == 1}
-    for point in points:
-        parts.append(_dot(point, line, chart, frame, shape=repeats, shown=dots, alone=alone))
+    stretches = _unbroken(points, frame)
+    parts = [tag("path", d=path_of(part), class_="line", stroke_dasharray=dash) for part in stretches if len(part) > 1]
+    alone = {part[0] for part in stretches if len(part) == 1}
+    shape = ("circle", "square", "triangle", "diamond")[min(repeats, 3)]
+    parts += [_dot(point, line, chart, frame, shape) for point in signed_points(points, frame, alone)]
     return tag("g", join(parts), class_=style)
+
+
+def signed_points(points: tuple[Point, ...], frame: Frame, alone: set[tuple[float, float]]) -> list[Point]:
+    """The points with a sign of their own: every one of a short line; of a long one those that no line shows
+    (alone between gaps, or not finite) and, where errors are known, some at even distances to carry their bars.
+    """
+    if len(points) <= DOTS_UP_TO:
+        return list(points)
+    odd = [point for point in points if point.y is not None and not math.isfinite(point.y)]
+    single = [point for point in points if _pixel(point, frame) in alone] if alone else []
+    with_error = [point for point in points if point.error and filters.finite(point.y) is not None]
+    return [*_some(odd), *_some(single), *_some(with_error)]
+
+
+def _some(points: list[Point]) -> list[Point]:
+    return points[:: math.ceil(len(points) / DOTS_UP_TO)] if points else []
 
 
 def _unbroken(points: tuple[Point, ...], frame: Frame) -> list[list[tuple[float, float]]]:
@@ -235,16 +247,7 @@ def _pixel(point: Point, frame: Frame) -> tuple[float, float] | None:
     return None if x is None or y is None else (x, y)
 
 
-def _dot(
-    point: Point,
-    line: Series,
-    chart: LineChart,
-    frame: Frame,
-    *,
-    shape: int,
-    shown: bool,
-    alone: set[tuple[float, float]],
-) -> Markup:
+def _dot(point: Point, line: Series, chart: LineChart, frame: Frame, shape: str) -> Markup:
     """A point's sign with its title, its error bar, or the cross of a value that is not finite."""
     at = _pixel(point, frame)
     title = f"{line.name}, {chart.x_label} {filters.number(point.x, 9)}: {filters.score(point.y, point.error)}"
@@ -254,10 +257,8 @@ def _dot(
             return Markup("")
         edge = frame.bottom - 6 if point.y == -math.inf else frame.top + 2
         return _linked(point.href, tag("g", tag("title", title), marker("cross", x, edge), class_="odd"))
-    parts = [_error_bar(point, at[0], frame)] if point.error else []
-    if shown or point.error or at in alone:
-        parts.append(marker(("circle", "square", "triangle", "diamond")[min(shape, 3)], *at))
-    return _linked(point.href, tag("g", tag("title", title), join(parts))) if parts else Markup("")
+    signs = join([_error_bar(point, at[0], frame), marker(shape, *at)])
+    return _linked(point.href, tag("g", tag("title", title), signs))
 
 
 def _error_bar(point: Point, x: float, frame: Frame) -> Markup:
@@ -279,9 +280,9 @@ def _end_labels(chart: LineChart, frame: Frame, size: Size) -> Markup:
     """Each line's name at its end, kept apart; a hair line leads from a label that had to move."""
     ends = []
     for line in chart.series:
-        placed = [p for p in (_pixel(point, frame) for point in line.points) if p]
-        if placed and not line.muted:
-            ends.append((line, placed[-1]))
+        last = next((at for at in (_pixel(point, frame) for point in reversed(line.points)) if at), None)
+        if last is not None and not line.muted:
+            ends.append((line, last))
     if len(ends) < 2:
         return Markup("")
     parts = [_early_label(line, at, frame) for line, at in ends if _ends_early(at, frame)]

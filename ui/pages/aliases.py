@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Form
+from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, Response
 from sqlalchemy.orm import Session
 
@@ -16,7 +16,8 @@ from registry.tokens import Caller
 from registry.types import Resumability, Scope
 from ui import filters
 from ui.access import FormViewerDep, ViewerDep
-from ui.contexts import AliasContext, AliasesContext, AliasMoveRow, AliasRow, Answer, Command
+from ui.commands import first_alias
+from ui.contexts import AliasContext, AliasesContext, AliasMoveRow, AliasRow, Answer
 from ui.links import address, segment
 from ui.refs import ref_of
 from ui.respond import Viewer, go_to, show
@@ -29,7 +30,7 @@ def alias_path(project: str, name: str) -> str:
 
 
 @router.get("/aliases")
-def aliases_page(session: SessionDep, viewer: ViewerDep) -> HTMLResponse:
+def aliases_page(request: Request, session: SessionDep, viewer: ViewerDep) -> HTMLResponse:
     """Every alias of the projects that the viewer may see."""
     caller = viewer.caller
     found = list_aliases(session, None if caller.project_ids is None else sorted(caller.project_ids))
@@ -42,10 +43,7 @@ def aliases_page(session: SessionDep, viewer: ViewerDep) -> HTMLResponse:
         target = ref_of(briefs[alias.checkpoint_id])
         path = alias_path(project, alias.name)
         rows.append(AliasRow(project, alias.name, path, target, alias.moved_at, last.moved_by, last.reason))
-    command = "cairn alias set PROJECT/production CHECKPOINT_ID"
-    empty = (
-        () if rows else (Command("An alias such as production points at one committed checkpoint. Set one:", command),)
-    )
+    empty = () if rows else (first_alias(request),)
     answer = Answer(f"{filters.plural(len(rows), 'alias', 'aliases')}." if rows else "No alias points anywhere yet.")
     return show(
         "aliases.html", AliasesContext(answer, tuple(rows), empty), title="Aliases", section="Aliases", viewer=viewer
@@ -150,8 +148,11 @@ def _may_write(caller: Caller) -> bool:
 def _answer(project: str, name: str, current: Brief | None) -> Answer:
     if current is None:
         return Answer(f"{project}/{name} does not exist yet; the first move makes it.", "unknown")
-    tone = "bad" if current.state != "committed" else "plain"
-    state = "" if current.state == "committed" else f", which is {current.state}"
+    tone, state = "plain", ""
+    if current.state != "committed":
+        tone, state = "bad", f", which is {current.state}"
+    elif current.superseded:
+        tone, state = "warn", ", which a newer attempt of that run has superseded"
     return Answer(
         f"{project}/{name} points at step {filters.grouped(current.step)} of "
         f"{filters.middle(current.run_name, 60)}{state}.",

@@ -17,7 +17,7 @@ from registry.evals.results import results_of
 from registry.ids import from_text, to_text
 from registry.lineage import Edge, edges_around
 from registry.overview.briefs import Brief, read_briefs
-from registry.overview.runs import saved_steps
+from registry.overview.runs import SavedStep, neighbours
 from registry.overview.scores import has_more_scores
 from registry.snapshots import flatten
 from registry.tokens import Caller
@@ -25,11 +25,11 @@ from registry.types import PieceName, Presence, Resumability
 from ui import filters
 from ui.access import ViewerDep
 from ui.charts import colour_of
+from ui.commands import first_scores
 from ui.contexts import (
     Answer,
     CheckpointContext,
     Chip,
-    Command,
     Fact,
     LineageRow,
     Link,
@@ -64,7 +64,7 @@ def checkpoint_page(checkpoint_id: str, session: SessionDep, viewer: ViewerDep, 
     own = detail.checkpoint
     up, down = edges_around(session, detail.project_id, own.id)
     near = [edge for edge in [*up, *down] if own.id in (edge.parent_id, edge.child_id)][:NEAR_EDGES]
-    before, after = _neighbours(session, detail)
+    before, after = neighbours(session, own.id)
     briefs = read_briefs(session, [own.id, *(each for edge in near for each in (edge.parent_id, edge.child_id))])
     brief = briefs[own.id]
     scores = list_scores(session, detail.project_id, [own.id], every=True)
@@ -98,7 +98,7 @@ def checkpoint_page(checkpoint_id: str, session: SessionDep, viewer: ViewerDep, 
         csv_href=f"/checkpoints/{checkpoint_id}/scores.csv",
         previous=_step_link(before),
         next=_step_link(after),
-        score_command=_score_command(checkpoint_id),
+        score_command=first_scores(checkpoint_id),
     )
     title = f"{filters.middle(own.run.name, 40)} · {own.attempt} · {own.step}"
     return show("checkpoint.html", context, title=title, section="Runs", viewer=viewer)
@@ -131,22 +131,10 @@ def _detail(session: Session, caller: Caller, checkpoint_id: str) -> CheckpointD
     return detail
 
 
-def _neighbours(session: Session, detail: CheckpointDetail) -> tuple[Link | None, Link | None]:
-    """The checkpoints before and after in the run's order, as (step, address)."""
-    steps = saved_steps(session, detail.project_id, detail.run_id)
-    places = [at for at, each in enumerate(steps) if each.checkpoint_id == detail.checkpoint.id]
-    if not places:
-        return None, None
-    at = places[0]
-    links = [
-        Link(f"step {filters.grouped(each.step)}", to_text(each.checkpoint_id)) if each else None
-        for each in (steps[at - 1] if at else None, steps[at + 1] if at + 1 < len(steps) else None)
-    ]
-    return links[0], links[1]
-
-
-def _step_link(neighbour: Link | None) -> Link | None:
-    return Link(neighbour.text, f"/checkpoints/{neighbour.href}") if neighbour else None
+def _step_link(neighbour: SavedStep | None) -> Link | None:
+    if neighbour is None:
+        return None
+    return Link(f"step {filters.grouped(neighbour.step)}", f"/checkpoints/{to_text(neighbour.checkpoint_id)}")
 
 
 def _answer(detail: CheckpointDetail, brief: Brief) -> Answer:
@@ -304,11 +292,11 @@ def _lineage(own: int, edges: Sequence[Edge], briefs: Mapping[int, Brief]) -> tu
     return tuple(rows)
 
 
-def _actions(detail: CheckpointDetail, before: Link | None) -> tuple[Link, ...]:
+def _actions(detail: CheckpointDetail, before: SavedStep | None) -> tuple[Link, ...]:
     own, identity = detail.checkpoint, to_text(detail.checkpoint.id)
     links = []
     if before:
-        compare = address("/compare", baseline=before.href, candidate=identity)
+        compare = address("/compare", baseline=to_text(before.checkpoint_id), candidate=identity)
         links.append(Link("Compare with the one before", compare))
     aliases = [] if detail.aliases else ["production"]
     rollback = address("/rollback", run=to_text(own.run.id), step=str(own.step))
@@ -321,10 +309,3 @@ def _actions(detail: CheckpointDetail, before: Link | None) -> tuple[Link, ...]:
         )
         links.append(Link("Others with this data", same))
     return tuple(links)
-
-
-def _score_command(checkpoint_id: str) -> Command:
-    return Command(
-        "Not evaluated yet. Import a result file of lm-evaluation-harness:",
-        f"cairn evals import --checkpoint {checkpoint_id} results.json",
-    )

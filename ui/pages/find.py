@@ -17,8 +17,9 @@ from registry.filters.print import field_to_text
 from registry.ids import to_text
 from registry.overview.briefs import read_briefs
 from registry.projects import find_project, list_projects
+from registry.search.answers import SearchAnswer
 from registry.search.draft import UnreadableQuery
-from registry.search.query import SearchAnswer, capability_resolver, search_checkpoints
+from registry.search.query import capability_resolver, search_checkpoints
 from registry.search.vocabulary import EXAMPLES
 from registry.tokens import Caller
 from ui import filters

@@ -38,8 +38,9 @@ from ui.rollback_answer import rollback_context
 
 router = APIRouter(include_in_schema=False)
 
-FIELDS = ("run", "alias", "mode", "watch", "step", "rto", "where", "after", "before")
+FIELDS = ("run", "alias", "mode", "watch", "step", "rto", "where", "after", "before", "more")
 MODES = ("training", "production")
+FEW, MORE = 5, 50  # candidates shown unasked, and with `more`
 MOST_STEP = 2**63 - 1
 
 
@@ -58,6 +59,7 @@ class Asked:
     after: datetime | None
     before: datetime | None
     errors: dict[str, str]
+    more: bool = False
 
 
 @router.get("/rollback")
@@ -81,6 +83,7 @@ def rollback_page(request: Request, session: SessionDep, viewer: ViewerDep) -> R
         errors={**asked.errors, **errors},
         subject=_subject(session, asked, briefs),
         watch_choices=_watch_choices(metrics),
+        more=_more(fields, answer),
         alias_choices=_alias_links(session, viewer.caller, asked.alias),
         run_choices=_run_links(session, viewer.caller, asked.run_id),
     )
@@ -138,6 +141,7 @@ def _read(session: Session, caller: Caller, fields: dict[str, str]) -> Asked:
         after=_day(fields, "after", errors),
         before=_day(fields, "before", errors),
         errors=errors,
+        more=bool(fields["more"]),
     )
 
 
@@ -194,7 +198,7 @@ def _ask(session: Session, caller: Caller, asked: Asked) -> tuple[RollbackAnswer
             at_or_before_step=asked.step,
             watch=watch,
             rto_seconds=asked.rto_seconds,
-            limit=20,
+            limit=MORE if asked.more else FEW,
             capabilities=capability_resolver(session, [asked.project_id]),
         )
 
@@ -225,6 +229,13 @@ def _subject(session: Session, asked: Asked, briefs: dict[int, Brief]) -> str:
         return f"the alias {asked.alias}"
     own = next((brief for brief in briefs.values() if brief.run_id == asked.run_id), None)
     return f"the run {own.run_name}" if own else f"the run {to_text(asked.run_id or 0)}"
+
+
+def _more(fields: dict[str, str], answer: RollbackAnswer) -> Link | None:
+    """The same question with more candidates, where there may be some."""
+    if fields["more"] or len(answer.candidates) < FEW:
+        return None
+    return Link("Show more candidates", address("/rollback", **{**fields, "more": "1"}) + "#candidates")
 
 
 def _watch_choices(metrics: Sequence[MetricName]) -> tuple[str, ...]:

@@ -27,12 +27,12 @@ from registry.types import Resumability
 from ui import curves, filters
 from ui.access import ViewerDep
 from ui.charts import colour_of
+from ui.commands import first_checkpoint
 from ui.contexts import (
     Answer,
     AttemptRow,
     CheckpointRow,
     Chip,
-    Command,
     Fact,
     Link,
     RunContext,
@@ -109,7 +109,7 @@ def run_page(
         trackers=_trackers(run),
         config=_config(session, run),
         actions=_actions(run_id, overview, own, run.project),
-        empty=() if overview.checkpoints else (_first_checkpoint(run),),
+        empty=() if overview.checkpoints else (first_checkpoint(run.project, run.name),),
     )
     return show("run.html", context, title=filters.middle(run.name, 60), section="Runs", viewer=viewer)
 
@@ -287,8 +287,3 @@ def _actions(run_id: str, overview: RunOverview, aliases: Sequence[AliasRow], pr
         )
     )
     return tuple(links)
-
-
-def _first_checkpoint(run: RunRow) -> Command:
-    text = f"cairn record --project {run.project} --run '{run.name}' --step 1000 /path/to/checkpoint"
-    return Command("Nothing was saved yet. From a shell on the training host:", text)

@@ -17,7 +17,8 @@ from registry.tokens import Caller
 from ui import filters
 from ui.access import ViewerDep
 from ui.charts import colour_of
-from ui.contexts import Answer, Command, Link, RunRow, RunsContext
+from ui.commands import first_steps
+from ui.contexts import Answer, Link, RunRow, RunsContext
 from ui.links import address, changed, from_cursor, to_cursor
 from ui.refs import ref_of, run_state, saved_in_words
 from ui.respond import show
@@ -116,25 +117,4 @@ def _row(run: RunOverview, briefs: dict[int, Brief], moment: datetime) -> RunRow
         parameter_count=run.parameter_count,
         loss=newest.loss if newest else None,
         data_version=newest.data_version if newest else None,
-    )
-
-
-def first_steps(request: Request) -> tuple[Command, ...]:
-    """How to fill an empty registry, with this service's own address."""
-    base = str(request.base_url).rstrip("/")
-    curl = (
-        f"curl -X POST {base}/api/v1/checkpoints:batch \\\n"
-        '  -H "Authorization: Bearer $CAIRN_TOKEN" -H "Content-Type: application/json" \\\n'
-        '  -d \'[{"project": "demo", "run": "first", "step": 1000, "loss": 2.5}]\''
-    )
-    python = (
-        "from cairn import Client\n\n"
-        f'client = Client("{base}")\n'
-        'run = client.start_run(project="demo", name="first")\n'
-        "client.record(run.id, step=1000, loss=2.5)"
-    )
-    return (
-        Command("From any shell; project and run are made where they are missing:", curl),
-        Command("From Python, where the client is installed (pip install cairn-client):", python),
-        Command("To look at published checkpoints first, stop the service and start it with:", "make demo"),
     )

@@ -49,9 +49,7 @@ def attempt_marks(attempts: Iterable[AttemptRow], saved: Sequence[SavedStep]) ->
         start = attempt.resumed_from.step if attempt.resumed_from else None
         if attempt.number > 1 and start is not None:
             back = start < reached
-            label = (
-                f"attempt {attempt.number} from step {filters.grouped(start)}" if back else f"attempt {attempt.number}"
-            )
+            label = f"attempt {attempt.number}" + (f" from step {filters.grouped(start)}" if back else "")
             marks.append(Mark("rollback" if back else "attempt", float(start), label))
         elif attempt.number > 1:
             marks.append(Mark("attempt", 0.0, f"attempt {attempt.number}, from the start"))

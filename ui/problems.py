@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from http import HTTPStatus
+from inspect import iscoroutinefunction
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -28,6 +29,8 @@ def wants_page(request: Request) -> bool:
 def install(app: FastAPI) -> None:
     """Let every handler that is installed by now answer browsers with a page."""
     for kind, handler in list(app.exception_handlers.items()):
+        if iscoroutinefunction(handler):  # of the framework, for web sockets: there are none
+            continue
         app.exception_handlers[kind] = _as_page(handler)
 
 

@@ -24,11 +24,17 @@ _last = 0
 
 def new_id() -> int:
     """A fresh id, larger than every id this process made before."""
+    return new_ids(1)[0]
+
+
+def new_ids(count: int) -> range:
+    """As many fresh ids, ascending."""
     global _last
     fresh = ((time.time_ns() // 1_000_000 - EPOCH_MS) << RANDOM_BITS) | secrets.randbits(RANDOM_BITS)
     with _lock:
-        _last = fresh if fresh > _last else _last + 1
-        return _last
+        first = fresh if fresh > _last else _last + 1
+        _last = first + count - 1
+        return range(first, first + count)
 
 
 def to_text(number: int) -> str:

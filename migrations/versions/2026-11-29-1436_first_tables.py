@@ -726,16 +726,6 @@ def upgrade() -> None:
         sa.Column("arrival", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.CheckConstraint("special IN ('NaN', 'Infinity', '-Infinity')", name=op.f("ck_current_score_special")),
         sa.CheckConstraint("value IS NULL OR special IS NULL", name=op.f("ck_current_score_value_or_special")),
-        sa.ForeignKeyConstraint(
-            ["project_id", "checkpoint_id"],
-            ["checkpoint.project_id", "checkpoint.id"],
-            name=op.f("fk_current_score_project_id_checkpoint_id_checkpoint"),
-        ),
-        sa.ForeignKeyConstraint(
-            ["project_id", "score_metric_id"],
-            ["score_metric.project_id", "score_metric.id"],
-            name=op.f("fk_current_score_project_id_score_metric_id_score_metric"),
-        ),
         sa.PrimaryKeyConstraint("project_id", "checkpoint_id", "score_metric_id", name=op.f("pk_current_score")),
         sqlite_with_rowid=False,
     )
@@ -949,7 +939,13 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     with op.batch_alter_table("score", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_score_project_id_replica_id"), ["project_id", "replica_id"], unique=False)
+        batch_op.create_index(
+            batch_op.f("ix_score_project_id_replica_id"),
+            ["project_id", "replica_id"],
+            unique=False,
+            sqlite_where=sa.text("replica_id IS NOT NULL"),
+            postgresql_where=sa.text("replica_id IS NOT NULL"),
+        )
         batch_op.create_index(
             batch_op.f("ix_score_project_id_series_id_checkpoint_id"),
             ["project_id", "series_id", "checkpoint_id"],

@@ -7,6 +7,7 @@ before every one that does, so that a late backfill never displaces a dated eval
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
@@ -15,8 +16,9 @@ from sqlalchemy.orm import Session
 
 from registry import strict_json
 from registry.db import Base, now, split_number, to_micros
-from registry.ids import new_id
-from registry.models import Benchmark, CurrentScore, Score, ScoreMetric, ScoreSeries
+from registry.errors import FieldError, Invalid
+from registry.ids import new_id, new_ids, to_text
+from registry.models import Benchmark, CurrentScore, Replica, Score, ScoreMetric, ScoreSeries
 from registry.upsert import any_of, chunks, insert_missing, send_rows
 
 # Built once, over the plain table: a registration runs it each time.
@@ -24,6 +26,20 @@ _series = Base.metadata.tables[ScoreSeries.__tablename__].c
 _SERIES_BY_DIGEST = select(_series.digest, _series.id, _series.score_metric_id).where(
     _series.project_id == bindparam("project"), _series.digest.in_(bindparam("digests", expanding=True))
 )
+
+
+SeriesKey = tuple[str, str, str, int | None, str | None, str | None, str | None, int | None, str]
+
+
+class ReplicaUnknown(Invalid):
+    code = "replica-unknown"
+    title = "The copy that was evaluated is not one of this checkpoint"
+
+    @classmethod
+    def at(cls, pointer: str, replica_id: int) -> "ReplicaUnknown":
+        message = f"this checkpoint has no copy {to_text(replica_id)}"
+        raised = f"A score names a copy that is unknown: {message}. GET the checkpoint to see its copies."
+        return cls(raised, errors=[FieldError(pointer, message)])
 
 
 @dataclass(frozen=True)
@@ -48,10 +64,32 @@ class NewScore:
     comparability: Mapping[str, Any] = field(default_factory=dict)
     replica_id: int | None = None
 
+    @cached_property
+    def series_key(self) -> SeriesKey:
+        """What it may be compared within: its metric, and every condition it was evaluated under."""
+        return (
+            self.benchmark,
+            self.metric,
+            self.filter,
+            self.n_shot,
+            self.version,
+            self.harness,
+            self.harness_version,
+            self.n_samples,
+            strict_json.canonical(self.comparability) if self.comparability else "{}",
+        )
+
+    @cached_property
+    def identity(self) -> int:
+        """63 bits over what makes a result itself: the value, its error, when, and on which copy."""
+        micros = None if self.evaluated_at is None else to_micros(self.evaluated_at)
+        said = f"{float(self.value)!r} {self.stderr!r} {micros} {self.replica_id}"
+        return int.from_bytes(blake2b(said.encode(), digest_size=8).digest(), "big") >> 1
+
 
 def text_of(score: NewScore) -> str:
     """All that a score says, as one text; no two different scores have the same."""
-    return "\0".join(map(str, (*_series_key(score), _identity(score))))
+    return "\0".join(map(str, (*score.series_key, score.identity)))
 
 
 def split_metric(metric: str) -> tuple[str, str]:
@@ -71,12 +109,13 @@ def record_scores(
     """
     if not scored:
         return 0
+    _require_replicas(session, project_id, scored)
     series = _series_ids(session, project_id, [score for _, score in scored])
     rows: dict[tuple[int, int, int], dict[str, Any]] = {}
-    for checkpoint_id, score in scored:
-        series_id, _ = series[_series_key(score)]
+    for arrival, (checkpoint_id, score) in zip(new_ids(len(scored)), scored, strict=True):
+        series_id, _ = series[score.series_key]
         value, special = split_number(score.value)
-        identity = _identity(score)
+        identity = score.identity
         rows.setdefault(
             (checkpoint_id, series_id, identity),
             {
@@ -88,7 +127,7 @@ def record_scores(
                 "special": special,
                 "stderr": score.stderr,
                 "evaluated_at": score.evaluated_at,
-                "arrival": new_id(),
+                "arrival": arrival,
                 "replica_id": score.replica_id,
             },
         )
@@ -124,28 +163,15 @@ def _only_if_newer(statement: Any) -> Any:
     )
 
 
-def _identity(score: NewScore) -> int:
-    """63 bits over what makes a result itself: the value, its error, when, and on which copy."""
-    micros = None if score.evaluated_at is None else to_micros(score.evaluated_at)
-    said = f"{float(score.value)!r} {score.stderr!r} {micros} {score.replica_id}"
-    return int.from_bytes(blake2b(said.encode(), digest_size=8).digest(), "big") >> 1
-
-
-SeriesKey = tuple[str, str, str, int | None, str | None, str | None, str | None, int | None, str]
-
-
-def _series_key(score: NewScore) -> SeriesKey:
-    return (
-        score.benchmark,
-        score.metric,
-        score.filter,
-        score.n_shot,
-        score.version,
-        score.harness,
-        score.harness_version,
-        score.n_samples,
-        strict_json.canonical(score.comparability),
-    )
+def _require_replicas(session: Session, project_id: int, scored: Sequence[tuple[int, NewScore]]) -> None:
+    """Raises ReplicaUnknown where a score was measured on a copy that is not one of its checkpoint."""
+    owners: dict[int, int] = {}
+    for chunk in chunks({score.replica_id for _, score in scored if score.replica_id is not None}):
+        query = select(Replica.id, Replica.checkpoint_id).where(Replica.project_id == project_id, Replica.id.in_(chunk))
+        owners.update(session.execute(query).all())
+    for at, (checkpoint_id, score) in enumerate(scored):
+        if score.replica_id is not None and owners.get(score.replica_id) != checkpoint_id:
+            raise ReplicaUnknown.at(f"/{at}/replica_id", score.replica_id)
 
 
 def _series_digest(key: SeriesKey) -> bytes:
@@ -154,7 +180,7 @@ def _series_digest(key: SeriesKey) -> bytes:
 
 def _series_ids(session: Session, project_id: int, scores: Sequence[NewScore]) -> dict[SeriesKey, tuple[int, int]]:
     """The (series id, metric id) of every score's series, made where missing."""
-    digests = {key: _series_digest(key) for key in {_series_key(score) for score in scores}}
+    digests = {key: _series_digest(key) for key in {score.series_key for score in scores}}
     found = _known_series(session, project_id, list(digests.values()))
     missing = [key for key, digest in digests.items() if digest not in found]
     if missing:

@@ -1,16 +1,17 @@
-"""The score that counts now for (checkpoint, metric): the newest evaluation, then the last to arrive."""
+"""The score that counts now for (checkpoint, metric): the newest evaluation, then the last to arrive.
+
+Derived: each row repeats one of `score`, in whose transaction it is written and whose foreign keys speak for it.
+"""
 
 from sqlalchemy import Index
 from sqlalchemy.orm import Mapped, mapped_column
 
-from registry.db import Base, number_or_special, within_project
+from registry.db import Base, number_or_special
 
 
 class CurrentScore(Base):
     __tablename__ = "current_score"
     __table_args__ = (
-        within_project("checkpoint_id", "checkpoint"),
-        within_project("score_metric_id", "score_metric"),
         Index(None, "project_id", "score_metric_id", "value", "checkpoint_id"),
         *number_or_special(),
         {"sqlite_with_rowid": False},

@@ -2,10 +2,12 @@
 
 from datetime import datetime
 
-from sqlalchemy import Index
+from sqlalchemy import Index, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from registry.db import Base, number_or_special, within_project
+
+NAMED = "replica_id IS NOT NULL"
 
 
 class Score(Base):
@@ -15,7 +17,8 @@ class Score(Base):
         within_project("series_id", "score_series"),
         within_project("replica_id", "replica"),
         Index(None, "project_id", "series_id", "checkpoint_id"),
-        Index(None, "project_id", "replica_id"),
+        # Few scores name a copy, so the others are left out of the index.
+        Index(None, "project_id", "replica_id", sqlite_where=text(NAMED), postgresql_where=text(NAMED)),
         *number_or_special(),
         {"sqlite_with_rowid": False},
     )

@@ -123,10 +123,7 @@ def roll_back_alias(session: Session, project_id: int, name: str, *, actor: str,
 
 def get_alias(session: Session, project_id: int, name: str) -> AliasRow:
     """Raises AliasNotFound."""
-    query = select(Alias).where(Alias.project_id == project_id, Alias.name == name)
-    alias = session.scalars(query).one_or_none()
-    if alias is None:
-        raise _missing(name)
+    alias = _find(session, project_id, name)
     return AliasRow(project_id, alias.name, alias.checkpoint_id, alias.moved_at)
 
 
@@ -144,9 +141,7 @@ def list_aliases(
 
 def alias_history(session: Session, project_id: int, name: str, *, limit: int = 100) -> list[Move]:
     """The moves of an alias, the newest first. Raises AliasNotFound."""
-    alias = session.scalars(select(Alias).where(Alias.project_id == project_id, Alias.name == name)).one_or_none()
-    if alias is None:
-        raise _missing(name)
+    alias = _find(session, project_id, name)
     query = select(AliasMove).where(AliasMove.project_id == project_id, AliasMove.alias_id == alias.id)
     return [
         Move(row.checkpoint_id, row.previous_id, row.reason, row.moved_by, row.moved_at)
@@ -190,7 +185,18 @@ def _move(
     session.flush()
 
 
+def _find(session: Session, project_id: int, name: str) -> Alias:
+    """Raises AliasNotFound; text that can be no name names nothing."""
+    query = select(Alias).where(Alias.project_id == project_id, Alias.name == name)
+    alias = session.scalars(query).one_or_none() if NAME.fullmatch(name) else None
+    if alias is None:
+        raise _missing(name)
+    return alias
+
+
 def _locked(session: Session, project_id: int, name: str) -> Alias | None:
+    if not NAME.fullmatch(name):
+        return None
     query = select(Alias).where(Alias.project_id == project_id, Alias.name == name)
     return session.scalars(query.with_for_update().execution_options(populate_existing=True)).one_or_none()
 

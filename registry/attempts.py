@@ -19,7 +19,7 @@ from registry.ids import from_text, new_id, to_text
 from registry.models import Attempt, AttemptSkip, Checkpoint, Run
 from registry.runs import RunNotFound
 from registry.snapshots import LayoutSpec
-from registry.types import CheckpointState, Kind
+from registry.types import MAX_ATTEMPT, CheckpointState, Kind
 from registry.upsert import insert_all, insert_missing
 
 
@@ -123,6 +123,9 @@ def open_attempt(session: Session, run_id: int, spec: AttemptSpec) -> tuple[Atte
         _refuse_silent_restart(session, run)
     point = _resolve(session, run, spec.resumed_from)
     number = gap or 1 + max(_newest_number(session, run), _own_number(point))
+    if number > MAX_ATTEMPT:
+        message = f"attempts are numbered up to {MAX_ATTEMPT}"
+        raise BadResumePoint(f"No attempt can follow that: {message}.", errors=[FieldError("/resumed_from", message)])
     attempt = _insert(session, run, number, spec, point)
     recompute_live(session, run.project_id, run.id)
     return _read(session, [attempt])[0], True
@@ -264,9 +267,9 @@ def _own_number(point: ResumePoint | None) -> int:
 
 
 def _awaited_number(session: Session, run: Run) -> int | None:
-    """The first number that later attempts left free, since the attempt's own record arrives only now."""
-    taken = set(session.scalars(select(Attempt.number).where(*_of_run(run))))
-    return next((number for number in range(1, max(taken, default=0)) if number not in taken), None)
+    """1 where later attempts are there but not the first, which alone loaded nothing: its record arrives only now."""
+    oldest = session.scalar(select(func.min(Attempt.number)).where(*_of_run(run)))
+    return 1 if oldest is not None and oldest > 1 else None
 
 
 def _lock_run(session: Session, run_id: int) -> Run:
@@ -378,7 +381,7 @@ def _insert(session: Session, run: Run, number: int, spec: AttemptSpec, point: R
         AttemptSkip,
         [
             {"project_id": run.project_id, "attempt_id": attempt.id, "from_step": start, "to_step": end}
-            for start, end in sorted(set(spec.skip))
+            for start, end in sorted(dict(sorted(spec.skip)).items())  # of ranges that start alike, the longest
         ],
     )
     return attempt

@@ -46,7 +46,8 @@ def create_project(session: Session, name: str) -> tuple[ProjectRow, bool]:
 
 def find_project(session: Session, name: str) -> ProjectRow:
     """Raises ProjectNotFound."""
-    row = session.execute(select(Project.id, Project.name).where(Project.name == name)).one_or_none()
+    query = select(Project.id, Project.name).where(Project.name == name)
+    row = session.execute(query).one_or_none() if NAME.fullmatch(name) else None
     if row is None:
         raise ProjectNotFound(f"There is no project {name[:128]!r}. POST /api/v1/projects makes one.")
     return ProjectRow(row.id, row.name)

@@ -170,7 +170,8 @@ def find_run(session: Session, project: str, name: str) -> RunRow:
     """The run of this name. Raises ProjectNotFound or RunNotFound."""
     project_row = find_project(session, project)
     query = select(Run, Project.name).join(Project, Project.id == Run.project_id)
-    found = session.execute(query.where(Run.project_id == project_row.id, Run.name == name)).one_or_none()
+    query = query.where(Run.project_id == project_row.id, Run.name == name)
+    found = session.execute(query).one_or_none() if "\0" not in name else None  # which PostgreSQL refuses to read
     if found is None:
         raise RunNotFound(f"Project {project!r} has no run {name[:128]!r}. GET /api/v1/runs lists them.")
     return _read(session, [found])[0]

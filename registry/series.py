@@ -6,7 +6,7 @@ in. Sending a chunk again adds nothing; where chunks overlap, the one that arriv
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate, pairwise
@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from registry import attempts
 from registry.attempts import AttemptNotFound
 from registry.errors import FieldError, Invalid
 from registry.ids import new_id, to_text
@@ -53,11 +54,10 @@ def record_series(session: Session, run_id: int, stretches: Sequence[Points]) ->
     run = session.get(Run, run_id)
     if run is None:
         raise RunNotFound(f"There is no run {to_text(run_id)}.")
-    query = select(Attempt.number, Attempt.id).where(Attempt.project_id == run.project_id, Attempt.run_id == run_id)
-    known = dict(session.execute(query).all())
+    known = _attempts(session, run, {points.attempt for points in stretches if points.attempt is not None})
     rows = []
     for index, points in enumerate(stretches):
-        number = max(known, default=1) if points.attempt is None else points.attempt
+        number = max(known) if points.attempt is None else points.attempt
         if number not in known:
             message = f"run {to_text(run_id)} has no attempt {number}"
             raise AttemptNotFound(f"Cannot record: {message}.", errors=[FieldError(f"/{index}/attempt", message)])
@@ -84,6 +84,17 @@ def read_series(session: Session, project_id: int, run_id: int, names: Sequence[
         Curve(number, name, tuple(sorted(points)), tuple(points[step] for step in sorted(points)))
         for (name, number), points in merged.items()
     ]
+
+
+def _attempts(session: Session, run: Run, named: Collection[int]) -> dict[int, int]:
+    """Attempt number to id. The first is made where there is none; an older one, where its curve arrives before it."""
+    query = select(Attempt.number, Attempt.id).where(Attempt.project_id == run.project_id, Attempt.run_id == run.id)
+    known = dict(session.execute(query).all())
+    if not known:
+        attempts.first_attempts(session, run.project_id, [run.id])
+    older = [(run.id, number) for number in sorted(named) if number not in known and number < max(known, default=1)]
+    attempts.plain_attempts(session, run.project_id, older)
+    return dict(session.execute(query).all()) if older or not known else known
 
 
 def _check(points: Points, pointer: str) -> None:

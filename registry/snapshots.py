@@ -7,6 +7,7 @@ value is, its digest says: the same content is the same row, whoever sent it and
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 from sqlalchemy import bindparam, select
@@ -205,12 +206,17 @@ def canonical_within_limits(value: Mapping[str, Any], pointer: str) -> str:
     return strict_json.canonical(value)
 
 
+def refuse_too_many_paths(config: Mapping[str, Any]) -> None:
+    """Raises ConfigTooLarge."""
+    if next(islice(flatten(config), MAX_PATHS, None), None) is not None:
+        message = f"more than {MAX_PATHS} paths"
+        raise ConfigTooLarge(f"The config has {message}.", errors=[FieldError("/config", message)])
+
+
 def _entries(project_id: int, config_id: int, config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    refuse_too_many_paths(config)
     rows: dict[str, dict[str, Any]] = {}
     for path, value in flatten(config):
-        if len(rows) >= MAX_PATHS:
-            message = f"more than {MAX_PATHS} paths"
-            raise ConfigTooLarge(f"The config has {message}.", errors=[FieldError("/config", message)])
         path = path.replace("\0", NUL)[:MAX_TEXT]
         number, text = _number_and_text(value)
         rows.setdefault(

@@ -6,6 +6,7 @@ from typing import Final
 # A number as JSON cannot write it: stored as a marker beside a null, never ranked.
 NON_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 INT64_MAX: Final = 2**63 - 1
+MAX_ATTEMPT: Final = 2**31 - 1
 
 
 class Kind(StrEnum):

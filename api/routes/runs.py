@@ -2,13 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from api.answers import CREATED, answer, created
 from api.deps import CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep, json_body
 from api.paging import decode_cursor, encode_cursor
+from api.schemas.common import NO_NUL
 from api.schemas.runs import (
     AttemptIn,
     AttemptOut,
@@ -29,8 +30,11 @@ from api.schemas.runs import (
 from registry import attempts, ids, projects, runs, series
 from registry.runs import RunNotFound
 from registry.tokens import Caller
+from registry.types import MAX_ATTEMPT
 
 router = APIRouter(tags=["runs"])
+
+NameQuery = Annotated[str, Query(max_length=512, pattern=NO_NUL)]
 
 
 @router.post("/projects", response_model=ProjectOut, responses=CREATED)
@@ -68,8 +72,8 @@ def list_runs(
     caller: CallerDep,
     limit: Limit = 50,
     cursor: Cursor = None,
-    project: str | None = None,
-    name: str | None = None,
+    project: NameQuery | None = None,
+    name: NameQuery | None = None,
 ) -> Response:
     """Runs, the newest first; of one project, of one name."""
     wanted = caller.project_ids
@@ -120,7 +124,7 @@ def list_attempts(run_id: str, session: SessionDep, caller: CallerDep) -> Respon
 @router.patch("/runs/{run_id}/attempts/{number}", response_model=AttemptOut)
 def amend_attempt(
     run_id: str,
-    number: int,
+    number: Annotated[int, Path(ge=1, le=MAX_ATTEMPT)],
     body: Annotated[AttemptPatch, json_body(AttemptPatch)],
     session: WriteSessionDep,
     caller: WriterDep,
@@ -142,7 +146,7 @@ def record_series(
 
 @router.get("/runs/{run_id}/series", response_model=CurvePage)
 def read_series(
-    run_id: str, session: SessionDep, caller: CallerDep, name: Annotated[list[str] | None, Query()] = None
+    run_id: str, session: SessionDep, caller: CallerDep, name: Annotated[list[NameQuery] | None, Query()] = None
 ) -> Response:
     """The curves of a run by attempt: all, or those that are named."""
     run = _own_run(session, run_id, caller)

@@ -19,7 +19,7 @@ from pydantic import (
 from registry import ids
 from registry.checkpoints.rows import CheckpointIdentity
 from registry.strict_json import MAX_DEPTH, depth_of, special_name
-from registry.types import INT64_MAX, NON_FINITE
+from registry.types import INT64_MAX, MAX_ATTEMPT, NON_FINITE
 
 NO_NUL: Final = r"^[^\x00]*$"
 _TIME: Final = re.compile(
@@ -94,12 +94,12 @@ Id = Annotated[
     int,
     PlainValidator(read_id),
     PlainSerializer(ids.to_text),
-    WithJsonSchema({"type": "string", "pattern": "^[0-9a-hjkmnp-tv-z]{13}$"}),
+    WithJsonSchema({"type": "string", "pattern": "^[0-7][0-9a-hjkmnp-tv-z]{12}$"}),
 ]
 Count = Annotated[int, Field(ge=0, le=INT64_MAX)]
 Positive = Annotated[int, Field(ge=1, le=INT64_MAX)]
 Step = Annotated[int, Field(ge=0, le=INT64_MAX)]
-AttemptNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
+AttemptNumber = Annotated[int, Field(ge=1, le=MAX_ATTEMPT)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]+$")]
 ShortName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9._-]+$")]
 Text = Annotated[str, StringConstraints(max_length=4_096, pattern=NO_NUL)]

@@ -1,8 +1,8 @@
 """Shapes that several bodies share: layout, code, data version, replicas, scores."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, field_validator
 
 from api.schemas.common import (
     NO_NUL,
@@ -20,12 +20,13 @@ from api.schemas.common import (
     Time,
     Uri,
 )
-from registry.checkpoints.details import ranks_of
+from registry.checkpoints.details import rank_ranges
 from registry.checkpoints.registration import FileSpec, PartSpec, PieceSpec, ReplicaSpec
 from registry.evals.scores import NewScore, split_metric
 from registry.snapshots import CodeSpec, DataSpec, LayoutSpec, SourceSpec
 
 Tags = Annotated[dict[Name, Text], Field(max_length=1_000)]
+MAX_RANKS: Final = 1_000_000
 Digest = Annotated[str, StringConstraints(min_length=1, max_length=256, pattern=r"^[A-Za-z0-9+/=:._-]+$")]
 
 
@@ -170,11 +171,16 @@ class PartIn(Shape):
     bytes: Count | None = None
     save_id: Name | None = None
 
-    @model_validator(mode="after")
-    def _not_too_many(self) -> Self:
-        if len(ranks_of(self.ranks)) > 1_000_000:
-            raise ValueError("more than a million ranks")
-        return self
+    @field_validator("ranks")
+    @classmethod
+    def _upwards(cls, text: str) -> str:
+        if any(not ranks for ranks in rank_ranges(text)):
+            raise ValueError('expected ranks that run upwards, such as "0-3,8"')
+        return text
+
+    @property
+    def rank_count(self) -> int:
+        return sum(map(len, rank_ranges(self.ranks)))
 
 
 class ReplicaIn(Shape):
@@ -188,6 +194,13 @@ class ReplicaIn(Shape):
     digest: DigestIn | None = None
     manifest: Annotated[list[FileIn], Field(max_length=1_000_000)] = Field(default_factory=list)
     parts: Annotated[list[PartIn], Field(max_length=100_000)] = Field(default_factory=list)
+
+    @field_validator("parts")
+    @classmethod
+    def _not_too_many_ranks(cls, parts: list[PartIn]) -> list[PartIn]:
+        if sum(part.rank_count for part in parts) > MAX_RANKS:
+            raise ValueError(f"more than {MAX_RANKS} ranks in all")
+        return parts
 
     def to_spec(self) -> ReplicaSpec:
         return ReplicaSpec(

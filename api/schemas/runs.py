@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from api.schemas.common import (
     Answer,
@@ -147,6 +147,12 @@ class SkipIn(Shape):
 
     from_: Annotated[Step, Field(alias="from")]
     to: Step
+
+    @model_validator(mode="after")
+    def _upwards(self) -> Self:
+        if self.to < self.from_:
+            raise ValueError(f"expected 'to' at or after 'from'; got {self.from_} to {self.to}")
+        return self
 
 
 class AttemptIn(Shape):

@@ -13,7 +13,8 @@ from sqlalchemy.orm import Session
 
 from registry import audit
 from registry.checkpoints.errors import BatchInConflict, BatchRefused
-from registry.checkpoints.placing import Problems, place
+from registry.checkpoints.placing import Item, Problems, place
+from registry.checkpoints.references import with_known_references
 from registry.checkpoints.registration import Registration, differing_fields, given_fields
 from registry.checkpoints.writing import Registered, commit, compare_committed, lock, refuse_deleted, write_items
 from registry.db import split_number
@@ -45,7 +46,7 @@ def register_checkpoint(
     project_id = session.scalars(select(Run.project_id).where(Run.id == run_id)).one_or_none()
     if project_id is None:
         raise RunNotFound(f"There is no run {to_text(run_id)}. POST /api/v1/runs makes one.")
-    items, problems = place(session, project_id, [(0, run_id, registration)], make_attempts=False)
+    items, problems = _place(session, project_id, [(0, run_id, registration)], make_attempts=False)
     results = write_items(session, project_id, items, problems, roots)
     for _, problem in problems:
         raise problem
@@ -63,7 +64,7 @@ def register_batch(session: Session, items: Sequence[BatchItem], *, roots: Seque
             project_id, run_id = runs[item.project, item.run]
             by_project.setdefault(project_id, []).append((index, run_id, item.registration))
     for project_id, given in by_project.items():
-        placed, refused = place(session, project_id, given, make_attempts=True)
+        placed, refused = _place(session, project_id, given, make_attempts=True)
         results |= write_items(session, project_id, placed, refused, roots)
         problems += refused
     if problems:
@@ -86,7 +87,7 @@ def commit_checkpoint(
         kind=checkpoint.kind,
         state=CheckpointState.COMMITTED,
     )
-    items, problems = place(session, checkpoint.project_id, [(0, checkpoint.run_id, own)], make_attempts=False)
+    items, problems = _place(session, checkpoint.project_id, [(0, checkpoint.run_id, own)], make_attempts=False)
     for _, problem in problems:
         raise problem
     if checkpoint.state == CheckpointState.PENDING:
@@ -117,6 +118,13 @@ def amend_checkpoint(session: Session, checkpoint_id: int, changes: Mapping[str,
         subject_id=checkpoint.id,
         detail=dict(changes),
     )
+
+
+def _place(
+    session: Session, project_id: int, given: Sequence[tuple[int, int, Registration]], *, make_attempts: bool
+) -> tuple[Sequence[Item], Problems]:
+    placed, problems = place(session, project_id, given, make_attempts=make_attempts)
+    return with_known_references(session, project_id, placed, problems), problems
 
 
 def _amend_tags(session: Session, checkpoint: Checkpoint, tags: Mapping[str, str | None] | None) -> None:

@@ -120,18 +120,15 @@ def _state(registration: Registration, replica: ReplicaSpec) -> str:
     if not replica.parts:
         return "present"
     world_size = registration.layout.world_size if registration.layout else None
-    ranks = {rank for part in replica.parts for rank in ranks_of(part.ranks)}
+    ranks = {rank for part in replica.parts for some in rank_ranges(part.ranks) for rank in some}
     same_save = len({part.save_id for part in replica.parts}) == 1
     return "present" if same_save and world_size is not None and ranks == set(range(world_size)) else "partial"
 
 
-def ranks_of(text: str) -> set[int]:
-    """'0-3,8' as {0, 1, 2, 3, 8}; text of another form raises ValueError."""
-    ranks: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        ranks.update(range(int(first), int(last or first) + 1))
-    return ranks
+def rank_ranges(text: str) -> list[range]:
+    """'0-3,8' as [range(0, 4), range(8, 9)]; text of another form raises ValueError."""
+    ends = (part.partition("-") for part in text.split(","))
+    return [range(int(first), int(last or first) + 1) for first, _, last in ends]
 
 
 def _keep_manifest(session: Session, replica: ReplicaSpec) -> int | None:

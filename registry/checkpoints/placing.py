@@ -15,7 +15,7 @@ from registry.db import Base
 from registry.errors import FieldError, RegistryError
 from registry.ids import to_text
 from registry.models import Attempt, Run
-from registry.snapshots import canonical_within_limits
+from registry.snapshots import canonical_within_limits, refuse_too_many_paths
 from registry.upsert import chunks
 
 MAX_CURSOR_CHARACTERS: Final = 65_536
@@ -74,16 +74,23 @@ class Item:
 def place(
     session: Session, project_id: int, items: Sequence[tuple[int, int, Registration]], *, make_attempts: bool
 ) -> tuple[list[Item], Problems]:
-    """Each (index, run id, registration) at its place; what has none, or holds what cannot be kept, apart."""
+    """Each (index, run id, registration) at its place; what has none, or holds what cannot be kept, apart.
+
+    An attempt older than the run's newest is made where it is missing, since records may arrive late; `make_attempts`
+    makes newer ones too, for backfills.
+    """
     run_ids = {run_id for _, run_id, _ in items}
     known = attempts_of(session, project_id, run_ids)
     without = sorted(run_ids - known.keys())
     attempts.first_attempts(session, project_id, without)
     named = {(run_id, registration.attempt) for _, run_id, registration in items if registration.attempt is not None}
-    missing = sorted((run_id, number) for run_id, number in named if number not in known.get(run_id, {1: None}))
-    if missing and make_attempts:
-        attempts.plain_attempts(session, project_id, missing)
-    if without or (missing and make_attempts):
+    missing = sorted(
+        (run_id, number)
+        for run_id, number in named
+        if number not in (numbers := known.get(run_id, {1: None})) and (make_attempts or number < max(numbers))
+    )
+    attempts.plain_attempts(session, project_id, missing)
+    if without or missing:
         known = attempts_of(session, project_id, run_ids)
     placed: list[Item] = []
     problems: Problems = []
@@ -125,7 +132,9 @@ def _attempt(known: Mapping[int, AttemptFacts], run_id: int, number: int | None)
 
 
 def _check_values(registration: Registration) -> None:
-    """Raises Invalid for a data cursor that is too large or too deep."""
+    """Raises Invalid for a config or data cursor that is too large or too deep."""
+    if registration.config is not None:
+        refuse_too_many_paths(registration.config)
     if registration.data_cursor is None:
         return
     canonical_within_limits({"": registration.data_cursor}, "/data_cursor")

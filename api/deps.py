@@ -4,10 +4,13 @@ The request's session is a `yield` dependency of function scope: it commits befo
 commit that fails is never answered with 201.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import lru_cache, partial
+from typing import Annotated, Any, Final
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.orm import Session
 
@@ -18,6 +21,7 @@ from registry.db import Database
 from registry.tokens import Caller
 from registry.types import Scope
 
+SMALL_BODY: Final = 65_536  # bytes that are read faster than they are handed to another thread
 SESSION_COOKIE = "cairn_session"
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 Cursor = Annotated[str | None, Query(max_length=32_000)]
@@ -37,14 +41,41 @@ DatabaseDep = Annotated[Database, Depends(get_database)]
 SettingsDep = Annotated[Settings, Depends(get_settings)]
 
 
-def read_session(database: DatabaseDep) -> Iterator[Session]:
-    with database.read() as session:
+async def read_session(database: DatabaseDep) -> AsyncIterator[Session]:
+    session = database.open_read()
+    try:
         yield session
+    finally:
+        await _finish(session.close)
 
 
-def write_session(database: DatabaseDep) -> Iterator[Session]:
-    with database.write() as session:
+async def write_session(database: DatabaseDep) -> AsyncIterator[Session]:
+    session = database.open_write()
+    try:
         yield session
+    except BaseException:
+        await _finish(session.close)
+        raise
+    await _finish(partial(_commit, session))
+
+
+def _commit(session: Session) -> None:
+    with session:
+        session.commit()
+
+
+async def _finish(work: Callable[[], None]) -> None:
+    """End a session in a thread of its own kind.
+
+    Requests that wait for the one connection that writes may hold every ordinary thread; the one that has it must
+    still be able to give it back.
+    """
+    await to_thread.run_sync(work, limiter=_finishers())
+
+
+@lru_cache(maxsize=1)
+def _finishers() -> CapacityLimiter:
+    return CapacityLimiter(16)
 
 
 # SessionDep reads; WriteSessionDep commits when the route ends well.
@@ -93,10 +124,15 @@ def json_body(model: Any) -> Any:
     """
     adapter: TypeAdapter[Any] = TypeAdapter(model)
 
-    def read(request: Request, raw: RawBody) -> Any:
+    async def read(request: Request, raw: RawBody) -> Any:
         kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
         if not (kind == "application/json" or kind.endswith("+json")):
             raise UnsupportedMedia(f"The body is {kind[:80]!r}; expected application/json.")
+        if len(raw) <= SMALL_BODY:
+            return parse(raw)
+        return await run_in_threadpool(parse, raw)
+
+    def parse(raw: bytes) -> Any:
         return validate(adapter, strict_json.loads(raw))
 
     read.__dict__["body_models"] = {"application/json": model}  # api.openapi describes the body from it

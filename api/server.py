@@ -5,16 +5,22 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+from sqlalchemy.exc import OperationalError
 
 import migrations
 from registry import tokens
-from registry.config import Settings, read_settings
+from registry.config import BadSetting, Settings, read_settings
 from registry.db import Database
-from registry.errors import RegistryError
+from registry.errors import Invalid, RegistryError
 from registry.types import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+class UnknownRevision(Invalid):
+    code = "unknown-revision"
+    title = "The database cannot be brought to that schema"
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -48,10 +54,8 @@ def demo() -> None:
 @click.option("--down", is_flag=True, help="Go down to that revision. What only the newer schema can hold is lost.")
 def migrate(revision: str, down: bool) -> None:
     """Bring the database to the newest schema, or to another one."""
-    settings = read_settings()
-    settings.home.mkdir(parents=True, exist_ok=True)
-    database = Database(settings.database_url)
-    (migrations.downgrade if down else migrations.upgrade)(database, revision)
+    database = _database(read_settings())
+    _migrate(database, revision, down=down)
     click.echo(f"The database is at schema {migrations.current_revision(database)}.")
 
 
@@ -115,13 +119,36 @@ def audit(limit: int) -> None:
 
 def _open(settings: Settings) -> Database:
     """The database at the newest schema, with the admin token made at the first start."""
-    settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    database = Database(settings.database_url)
+    database = _database(settings)
     if migrations.current_revision(database) != migrations.HEAD:
-        migrations.upgrade(database)
+        _migrate(database, "head")
     with database.write() as session:
         tokens.ensure_admin_token(session, settings.admin_token_file)
     return database
+
+
+def _database(settings: Settings) -> Database:
+    """Raises BadSetting where its folder or its driver is missing."""
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise BadSetting(f"CAIRN_HOME is {str(settings.home)!r}, which is no folder to write in: {error}.") from None
+    try:
+        return Database(settings.database_url)
+    except ModuleNotFoundError as error:
+        extra = "install cairn-registry[postgres]"
+        raise BadSetting(f"CAIRN_DATABASE_URL needs {error.name}, which is not installed: {extra}.") from None
+
+
+def _migrate(database: Database, revision: str, *, down: bool = False) -> None:
+    """Raises UnknownRevision, as where the database was made by a newer release than this one."""
+    from alembic.util import CommandError
+
+    try:
+        (migrations.downgrade if down else migrations.upgrade)(database, revision)
+    except CommandError as error:
+        newest = f"this release knows revisions up to {migrations.HEAD}"
+        raise UnknownRevision(f"{str(error).rstrip('.')}; {newest}.") from None
 
 
 def _login_link(settings: Settings, database: Database) -> str:
@@ -156,4 +183,8 @@ def run() -> None:
         main(standalone_mode=True)
     except RegistryError as error:
         click.echo(f"{error.title}: {error.message}", err=True)
+        sys.exit(1)
+    except OperationalError as error:
+        reason = str(error.orig).strip().splitlines()[0]
+        click.echo(f"The database does not answer: {reason} (CAIRN_DATABASE_URL says where it is).", err=True)
         sys.exit(1)

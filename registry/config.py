@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
+
 from registry.errors import Invalid
 
 
@@ -48,7 +51,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
     home = Path(env.get("CAIRN_HOME") or default_home(env)).absolute()
     return Settings(
         home=home,
-        database_url=env.get("CAIRN_DATABASE_URL") or f"sqlite:///{home / 'cairn.db'}",
+        database_url=_database_url(env.get("CAIRN_DATABASE_URL") or f"sqlite:///{home / 'cairn.db'}"),
         host=env.get("CAIRN_HOST") or "127.0.0.1",
         port=_whole_number(env, "CAIRN_PORT", 8400, at_most=65_535),
         storage_roots=tuple(root for root in (env.get("CAIRN_STORAGE_ROOTS") or "").split(os.pathsep) if root),
@@ -56,6 +59,21 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         max_batch_items=_whole_number(env, "CAIRN_MAX_BATCH_ITEMS", 10_000),
         public_url=(env.get("CAIRN_PUBLIC_URL") or "").rstrip("/") or None,
     )
+
+
+def _database_url(text: str) -> str:
+    """The URL, if it is of a database that is spoken to here; a message never shows its password."""
+    wanted = "expected sqlite:////folder/cairn.db or postgresql+psycopg://user:password@host/database"
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise BadSetting(f"CAIRN_DATABASE_URL cannot be read: {wanted}.") from None
+    shown = url.render_as_string(hide_password=True)
+    if url.drivername not in ("sqlite", "postgresql", "postgresql+psycopg"):
+        raise BadSetting(f"CAIRN_DATABASE_URL is {shown!r}: {wanted}.")
+    if url.drivername == "sqlite" and url.database in (None, "", ":memory:"):
+        raise BadSetting(f"CAIRN_DATABASE_URL is {shown!r}, which would be forgotten at the end: {wanted}.")
+    return text
 
 
 def _whole_number(env: Mapping[str, str], name: str, default: int, *, at_most: int = 2**40) -> int:

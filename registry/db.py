@@ -145,15 +145,23 @@ class Database:
         self._write = sessionmaker(self.writer, expire_on_commit=False, autoflush=False)
         self._read = sessionmaker(self.reader, expire_on_commit=False, autoflush=False)
 
+    def open_read(self) -> Session:
+        """A session that reads; no connection is taken before its first statement."""
+        return self._read()
+
+    def open_write(self) -> Session:
+        """A session that writes; whoever opens it commits and closes it."""
+        return self._write()
+
     @contextmanager
     def read(self) -> Iterator[Session]:
-        with self._read() as session:
+        with self.open_read() as session:
             yield session
 
     @contextmanager
     def write(self) -> Iterator[Session]:
         """A session that commits when the block ends well, and takes everything back otherwise."""
-        with self._write() as session, session.begin():
+        with self.open_write() as session, session.begin():
             yield session
 
     def dispose(self) -> None:

@@ -51,17 +51,10 @@ class SharedConnection(Database):
         self.writer = self.reader = connection.engine
         self.connection = connection
 
-    @contextmanager
-    def read(self) -> Iterator[Session]:
-        with self._session() as session:
-            yield session
+    def open_read(self) -> Session:
+        return self.open_write()
 
-    @contextmanager
-    def write(self) -> Iterator[Session]:
-        with self._session() as session, session.begin():
-            yield session
-
-    def _session(self) -> Session:
+    def open_write(self) -> Session:
         return Session(
             self.connection, join_transaction_mode="create_savepoint", expire_on_commit=False, autoflush=False
         )

@@ -16,14 +16,26 @@ class SkippedOut(Answer):
         return cls.model_construct(item=item.item, reason=item.reason)
 
 
+class IntoOut(Answer):
+    """How many scores of a file went to a checkpoint."""
+
+    checkpoint_id: Id
+    step: int
+    imported: int
+
+
 class FileOut(Answer):
-    """What became of one file. `imported` counts its scores, `recorded` those that were new."""
+    """What became of one file. `imported` counts its scores, `recorded` those that were new.
+
+    `checkpoint_id` is the one checkpoint that they went to; where a file holds several, `checkpoints` names each.
+    """
 
     file: str
     format: str | None
     imported: int
     recorded: int
     checkpoint_id: Id | None
+    checkpoints: list[IntoOut]
     skipped: list[SkippedOut]
     notes: list[str]
 
@@ -45,6 +57,10 @@ class ImportOut(Answer):
                 imported=report.imported,
                 recorded=report.recorded,
                 checkpoint_id=report.checkpoint_id,
+                checkpoints=[
+                    IntoOut.model_construct(checkpoint_id=into.checkpoint_id, step=into.step, imported=into.imported)
+                    for into in report.checkpoints
+                ],
                 skipped=[SkippedOut.from_item(item) for item in report.skipped],
                 notes=list(report.notes),
             )

@@ -26,6 +26,11 @@ LOWER_METRICS = LOG_METRICS | {
 }
 
 
+# OpenCompass counts from 0 to 100, whatever it measures as a share, and names how it asked: its modes, which are the
+# filters of its results. So the scale of such a figure is known from what it is, never from how large it is.
+PERCENT_FILTERS = frozenset({"gen", "ppl", "clp", "ll", "mixed"})
+
+
 @dataclass(frozen=True, slots=True)
 class Capability:
     """A skill summarised from benchmarks; `lm` is the health of the language model, not a skill."""
@@ -159,8 +164,15 @@ class Catalogue:
         """How figures of this benchmark and metric read: the row that lists the metric, else the leading row.
 
         Never fails: what the table does not know is a benchmark of no capability, with its direction taken
-        from the metric's name. A perplexity under an accuracy benchmark never inherits `higher` from it.
+        from the metric's name. A perplexity under an accuracy benchmark never inherits `higher` from it. Under a mode
+        of OpenCompass, a share is counted from 0 to 100.
         """
+        row = self._row_for(name, metric, filter)
+        if filter in PERCENT_FILTERS and row.scale == "fraction":
+            return replace(row, scale="percent", chance=None if row.chance is None else row.chance * 100)
+        return row
+
+    def _row_for(self, name: str, metric: str, filter: str) -> Benchmark:
         rows = self._named(name)
         for row in rows:
             if (metric, filter) in row.metrics or any(metric == listed for listed, _ in row.metrics):

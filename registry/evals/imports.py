@@ -1,34 +1,45 @@
-"""Import eval result files: read by the client's readers (`cairn.formats`), kept as scores of one checkpoint each.
+"""Import eval result files: read by the client's readers (`cairn.formats`), kept as scores of the checkpoints named.
 
-A file is imported whole or not at all; what a reader left out is reported with its reason.
+A file is imported whole or not at all; what a reader left out is reported with its reason. Values are kept as they
+are published: one that cannot be of its benchmark's scale is noted, never rescaled.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
-from cairn.formats import EvalFile, EvalScore, Refused, read_evals
-from sqlalchemy import select
+import numpy as np
+from cairn.formats import EvalFile, EvalScore, Refused
+from cairn.formats.evals import read_eval_folder, read_evals, together
 from sqlalchemy.orm import Session
 
-from registry.checkpoints.commands import BatchItem, register_batch
-from registry.checkpoints.detail import project_of
-from registry.checkpoints.registration import Registration
-from registry.errors import FieldError, Invalid
+from registry.errors import FieldError, Invalid, RegistryError
+from registry.evals.catalogue import catalogue
+from registry.evals.columns import off_scale
+from registry.evals.import_places import (
+    Known,
+    NoTarget,
+    Placed,
+    Spot,
+    Target,
+    checkpoints_at,
+    checkpoints_of_project,
+    find_known,
+    place_scores,
+)
 from registry.evals.scores import NewScore, record_scores
-from registry.models import Attempt, Checkpoint
-from registry.runs import run_ids_by_name
+from registry.ids import to_text
+from registry.projects import ProjectNotFound, find_project
+
+__all__ = ["FileReport", "Into", "NoTarget", "NothingImported", "ReadUpload", "SkippedItem", "Target", "Upload"]
+
+SCALES: Final = {"fraction": "0 to 1", "percent": "0 to 100", "ten": "0 to 10", "log": "above 0"}
 
 
 class NothingImported(Invalid):
     code = "nothing-imported"
     title = "None of the files could be imported"
-
-
-class NoTarget(Invalid):
-    code = "no-import-target"
-    title = "Which checkpoint the results belong to is not known"
 
 
 @dataclass(frozen=True)
@@ -38,19 +49,31 @@ class Upload:
 
 
 @dataclass(frozen=True)
-class Target:
-    """The checkpoint that was evaluated: its id, or project, run and step (else each file must say its own)."""
+class ReadUpload:
+    """One result, of one file or of several that belong together; `refusal` where it cannot be read.
 
-    checkpoint_id: int | None = None
-    project: str | None = None
-    run: str | None = None
-    step: int | None = None
+    `places` are those of its files among the uploads.
+    """
+
+    places: Sequence[int]
+    names: Sequence[str]
+    found: EvalFile | None
+    refusal: str = ""
 
 
 @dataclass(frozen=True)
 class SkippedItem:
     item: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Into:
+    """How many scores of a file went to a checkpoint."""
+
+    checkpoint_id: int
+    step: int
+    imported: int
 
 
 @dataclass(frozen=True)
@@ -61,24 +84,53 @@ class FileReport:
     format: str | None
     imported: int
     recorded: int
-    checkpoint_id: int | None
+    checkpoints: Sequence[Into]
     skipped: Sequence[SkippedItem]
     notes: Sequence[str] = ()
+
+    @property
+    def checkpoint_id(self) -> int | None:
+        """The checkpoint that all scores went to; None where they went to several, or nowhere."""
+        return self.checkpoints[0].checkpoint_id if len(self.checkpoints) == 1 else None
 
 
 def import_results(
     session: Session, uploads: Sequence[Upload], target: Target, *, format: str = "auto"
 ) -> list[FileReport]:
-    """Import each file into its checkpoint, which is made where it is missing. Raises NoTarget, NothingImported."""
-    if target.checkpoint_id is None and not (target.project and target.run):
+    """Import each file into its checkpoints, which are made where missing. Raises NoTarget, NothingImported."""
+    return import_read(session, read_uploads(uploads, format=format), target)
+
+
+def read_uploads(uploads: Sequence[Upload], *, format: str = "auto") -> list[ReadUpload]:
+    """What the files say: no database is needed, so nobody waits for a write while megabytes are parsed."""
+    names = [upload.name for upload in uploads]
+    return [_read(names, uploads, group, format) for group in together(names)]
+
+
+def _read(names: Sequence[str], uploads: Sequence[Upload], group: Sequence[int], format: str) -> ReadUpload:
+    own = [names[at] for at in group]
+    try:
+        if len(group) == 1:
+            return ReadUpload(group, own, read_evals(uploads[group[0]].content, format=format, name=own[0]))
+        folder = own[0].replace("\\", "/").rpartition("/")[0].rpartition("/")[2]
+        return ReadUpload(group, own, read_eval_folder({names[at]: uploads[at].content for at in group}, folder=folder))
+    except Refused as refusal:
+        return ReadUpload(group, own, None, str(refusal))
+
+
+def import_read(session: Session, uploads: Sequence[ReadUpload], target: Target) -> list[FileReport]:
+    """As `import_results`, of files that were read before."""
+    if target.checkpoint_id is None and not target.project:
         message = "give checkpoint_id, or project and run (and step, unless the files say it)"
         raise NoTarget(
             f"Where do these results belong? {message[0].upper()}{message[1:]}.", errors=[FieldError("", message)]
         )
-    reports = [_import_one(session, upload, target, format) for upload in uploads]
+    known = None if target.checkpoint_id is None else find_known(session, target.checkpoint_id)
+    placed = [pair for upload in uploads for pair in _import_one(session, upload, target, known)]
+    reports = [report for _, report in sorted(placed, key=lambda pair: pair[0])]
     if not any(report.format for report in reports):
         errors = [
-            FieldError(f"/file/{at}", item.reason) for at, report in enumerate(reports) for item in report.skipped
+            FieldError(f"/file/{at}", item.reason) for at, report in enumerate(reports) for item in report.skipped[:1]
         ]
         first = reports[0]
         raise NothingImported(
@@ -87,57 +139,128 @@ def import_results(
     return reports
 
 
-def _import_one(session: Session, upload: Upload, target: Target, format: str) -> FileReport:
-    try:
-        found = read_evals(upload.content, format=format, name=upload.name)
-        project_id, checkpoint_id = _checkpoint(session, target, found)
-    except (Refused, NoTarget) as refusal:
-        return FileReport(upload.name, None, 0, 0, None, [SkippedItem(upload.name, str(refusal))])
-    scores = [(checkpoint_id, _score(score)) for score in found.scores]
-    recorded = record_scores(session, project_id, scores)
+def _import_one(
+    session: Session, upload: ReadUpload, target: Target, known: Known | None
+) -> Iterator[tuple[int, FileReport]]:
+    """The place and report of each file. What fails while it is written is taken back to the start of this file."""
+    first, *others = upload.names
+    report = _refused(first, upload.refusal)
+    if upload.found is not None:
+        try:
+            with session.begin_nested():
+                report = _record(session, first, upload.found, target, known)
+        except RegistryError as refusal:
+            report = _refused(first, " ".join([refusal.message, *(error.message for error in refusal.errors[:3])]))
+    yield upload.places[0], report
+    for place, name in zip(upload.places[1:], others, strict=True):
+        if report.format:
+            yield place, FileReport(name, report.format, 0, 0, (), (), (f"read together with {first}",))
+        else:
+            yield place, _refused(name, f"it belongs to {first}, which was refused")
+
+
+def _refused(name: str, reason: str) -> FileReport:
+    return FileReport(name, None, 0, 0, (), [SkippedItem(name, reason)])
+
+
+def _record(session: Session, name: str, found: EvalFile, target: Target, known: Known | None) -> FileReport:
+    placed = place_scores(found, target, known)
+    project_id, scored, notes = _resolved(session, placed, target, known)
+    times: dict[str, int] = {}
+    new = [(checkpoint_id, _score(score, times)) for checkpoint_id, score in scored]
+    recorded = record_scores(session, project_id, new)
     skipped = [SkippedItem(item.item, item.reason) for item in found.skipped]
-    return FileReport(upload.name, found.format, len(scores), recorded, checkpoint_id, skipped, found.problems)
+    skipped += [SkippedItem(f"{count} scores", reason) for reason, count in placed.left_out.items()]
+    notes = [*found.problems, *placed.notes, *notes, *_scale_notes(score for _, score in scored), *_time_notes(times)]
+    return FileReport(name, found.format, len(new), recorded, _into(session, project_id, scored), skipped, notes)
 
 
-def _checkpoint(session: Session, target: Target, found: EvalFile) -> tuple[int, int]:
-    if target.checkpoint_id is not None:
-        return project_of(session, target.checkpoint_id), target.checkpoint_id
-    assert target.project is not None
-    assert target.run is not None
-    step = target.step if target.step is not None else found.step
-    if step is None:
-        raise NoTarget("The file does not say at which step it was evaluated; give a step.")
-    known = run_ids_by_name(session, [(target.project, target.run)])
+def _resolved(
+    session: Session, placed: Placed, target: Target, known: Known | None
+) -> tuple[int, list[tuple[int, EvalScore]], list[str]]:
+    """The id of the project, each score with the id of its checkpoint, and notes. What is unknown is left out."""
     if known:
-        project_id, run_id = known[target.project, target.run]
-        existing = _at_step(session, project_id, run_id, step)
-        if existing is not None:
-            return project_id, existing
-    (done,) = register_batch(session, [BatchItem(target.project, target.run, Registration(step))])
-    return project_of(session, done.checkpoint_id), done.checkpoint_id
+        return known.project_id, [(known.id, score) for _, score in placed.scores], []
+    assert target.project is not None
+    spots = [spot for spot, _ in placed.scores if isinstance(spot, Spot)]
+    at, made = checkpoints_at(session, target.project, spots) if spots else ({}, [])
+    try:
+        project_id = find_project(session, target.project).id
+    except ProjectNotFound:
+        raise NoTarget(f"There is no project {target.project!r} with the checkpoints that the file names.") from None
+    named = checkpoints_of_project(session, project_id, [spot for spot, _ in placed.scores if isinstance(spot, int)])
+    scored = []
+    for spot, score in placed.scores:
+        if isinstance(spot, Spot):
+            scored.append((at[spot], score))
+        elif spot in named:
+            scored.append((spot, score))
+        else:
+            placed.left_out[f"project {target.project!r} has no checkpoint {to_text(spot)}"] += 1
+    if not scored:
+        raise NoTarget("; ".join(list(placed.left_out)[:5]) + ".")
+    return project_id, scored, _made_notes(made)
 
 
-def _at_step(session: Session, project_id: int, run_id: int, step: int) -> int | None:
-    """The checkpoint at a step: a live one before superseded ones, the newest attempt before older ones."""
-    live = Attempt.live_through_step.is_(None) | (Attempt.live_through_step >= Checkpoint.step)
-    query = (
-        select(Checkpoint.id)
-        .join(Attempt, Attempt.id == Checkpoint.attempt_id)
-        .where(Checkpoint.project_id == project_id, Checkpoint.run_id == run_id, Checkpoint.step == step)
-        .order_by(live.desc(), Checkpoint.attempt_number.desc(), Checkpoint.kind)
-    )
-    return session.scalars(query.limit(1)).one_or_none()
+def _made_notes(made: Sequence[Spot]) -> list[str]:
+    if not made:
+        return []
+    steps = ", ".join(str(spot.step) for spot in made[:8]) + (", ..." if len(made) > 8 else "")
+    count = "1 checkpoint was" if len(made) == 1 else f"{len(made)} checkpoints were"
+    return [f"{count} not recorded yet and made, with pieces unknown, at step {steps}"]
 
 
-def _score(score: EvalScore) -> NewScore:
+def _into(session: Session, project_id: int, scored: Sequence[tuple[int, EvalScore]]) -> list[Into]:
+    counts: dict[int, int] = {}
+    for checkpoint_id, _ in scored:
+        counts[checkpoint_id] = counts.get(checkpoint_id, 0) + 1
+    steps = checkpoints_of_project(session, project_id, list(counts))
+    return [Into(number, steps[number], count) for number, count in counts.items()]
+
+
+def _scale_notes(scores: Iterable[EvalScore]) -> list[str]:
+    """Values outside what the benchmark table says its scale can hold, by benchmark and metric."""
+    figures: dict[tuple[str, str, str], list[float]] = {}
+    for score in scores:
+        figures.setdefault((score.benchmark, score.metric, score.filter), []).append(score.value)
+    notes = []
+    for (name, metric, filter), values in figures.items():
+        benchmark = catalogue().for_metric(name, metric, filter)
+        outside = np.array(values)[off_scale(np.array(values), benchmark)]
+        if len(outside):
+            more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
+            notes.append(
+                f"{f'{name}.{metric}'.rstrip('.')}: {outside[0]:g}{more} cannot be of its scale in the benchmark table"
+                f" ({SCALES[benchmark.scale]}); kept as published, never ranked"
+            )
+    return notes if len(notes) <= 10 else [*notes[:10], f"and values of {len(notes) - 10} more metrics are off scale"]
+
+
+def _score(score: EvalScore, times: dict[str, int]) -> NewScore:
     values: Mapping[str, Any] = {
         name: getattr(score, name) for name in NewScore.__dataclass_fields__ if hasattr(score, name)
     }
-    return replace(NewScore(score.benchmark, score.value), **{**values, "evaluated_at": _time(score.evaluated_at)})
+    when = _time(score.evaluated_at)
+    if score.evaluated_at is not None and when is None:
+        times[score.evaluated_at] = times.get(score.evaluated_at, 0) + 1
+    return replace(NewScore(score.benchmark, score.value), **{**values, "evaluated_at": when})
 
 
 def _time(text: str | None) -> datetime | None:
+    """A time with a zone. Without one it is no moment: it could be any of 26 hours, and is left unknown."""
     if text is None:
         return None
-    moment = datetime.fromisoformat(text)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    try:
+        moment = datetime.fromisoformat(text)
+        return None if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _time_notes(times: Mapping[str, int]) -> list[str]:
+    if not times:
+        return []
+    first, count = next(iter(times)), sum(times.values())
+    return [
+        f"the time of evaluation of {count} scores ({first[:40]!r}) names no zone or is none, so it is left unknown"
+    ]

@@ -116,11 +116,12 @@ async def raw_body(request: Request) -> bytes:
 RawBody = Annotated[bytes, Depends(raw_body)]
 
 
-def json_body(model: Any) -> Any:
+def json_body(model: Any, *, optional: bool = False) -> Any:
     """A dependency that reads a JSON body strictly into `model`: `body: Annotated[RunIn, json_body(RunIn)]`.
 
     The text is read once by `strict_json` (duplicate keys, bare NaN, 1e999 and half surrogates are refused with
     their place, numbers keep their text), then validated strictly: `true` is no number, "1" is no integer.
+    `optional`: no body at all is an empty object.
     """
     adapter: TypeAdapter[Any] = TypeAdapter(model)
 
@@ -128,6 +129,10 @@ def json_body(model: Any) -> Any:
         kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
         if not (kind == "application/json" or kind.endswith("+json")):
             raise UnsupportedMedia(f"The body is {kind[:80]!r}; expected application/json.")
+        if "content-encoding" in request.headers:
+            raise UnsupportedMedia("The body is compressed; send it as it is.")
+        if optional and not raw:
+            return parse(b"{}")
         if len(raw) <= SMALL_BODY:
             return parse(raw)
         return await run_in_threadpool(parse, raw)
@@ -144,6 +149,6 @@ def validate(adapter: TypeAdapter[Any], value: Any, *, prefix: str = "") -> Any:
     try:
         return adapter.validate_python(value, strict=True)
     except ValidationError as error:
-        raise invalid_fields(error.errors(include_url=False, include_input=False), prefix=prefix) from None
+        raise invalid_fields(error.errors(include_url=False, include_input=False), value, prefix=prefix) from None
     except RecursionError:
         raise strict_json.MalformedJson("The body is nested too deeply.") from None

@@ -14,9 +14,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from api.field_errors import field_errors
 from registry.errors import (
     Conflict,
-    FieldError,
     Forbidden,
     Invalid,
     Malformed,
@@ -24,7 +24,6 @@ from registry.errors import (
     RegistryError,
     Unavailable,
 )
-from registry.strict_json import escape
 from registry.tokens import Unauthenticated
 
 log = logging.getLogger("cairn.api")
@@ -102,23 +101,11 @@ def problem_response(error: RegistryError) -> JSONResponse:
     return JSONResponse(document(error), status_of(error), headers, media_type=MEDIA_TYPE)
 
 
-def invalid_fields(errors: Sequence[ErrorDetails], *, prefix: str = "") -> InvalidFields:
-    """Pydantic's errors with JSON pointers, in our words."""
-    found = tuple(
-        FieldError(prefix + "".join(f"/{escape(str(part))}" for part in each["loc"]), _expectation(each))
-        for each in errors
-    )
+def invalid_fields(errors: Sequence[ErrorDetails], value: Any = None, *, prefix: str = "") -> InvalidFields:
+    """The validation library's errors about a value, with JSON pointers and in our words."""
+    found = field_errors(errors, value, prefix=prefix)
     first = found[0]
     return InvalidFields(f"At {first.pointer or 'the top'}: {first.message}.", errors=found)
-
-
-def _expectation(error: ErrorDetails) -> str:
-    if error["type"] == "extra_forbidden":
-        return "unknown field; see /api/v1/openapi.json for those that exist"
-    if error["type"] == "missing":
-        return "required, but missing"
-    message = error["msg"].removeprefix("Value error, ")
-    return message[:1].lower() + message[1:]
 
 
 def translate(error: Exception) -> RegistryError | None:

@@ -67,7 +67,7 @@ def alias_history(project: str, name: str, session: SessionDep, caller: CallerDe
 def roll_back_alias(
     project: str,
     name: str,
-    body: Annotated[AliasRollbackIn, json_body(AliasRollbackIn)],
+    body: Annotated[AliasRollbackIn, json_body(AliasRollbackIn, optional=True)],
     session: WriteSessionDep,
     caller: WriterDep,
 ) -> Response:

@@ -149,7 +149,7 @@ def get_checkpoint(checkpoint_id: str, session: SessionDep, caller: CallerDep) -
 @router.post("/checkpoints/{checkpoint_id}/commit", response_model=CheckpointOut)
 def commit_checkpoint(
     checkpoint_id: str,
-    body: Annotated[CommitIn, json_body(CommitIn)],
+    body: Annotated[CommitIn, json_body(CommitIn, optional=True)],
     session: WriteSessionDep,
     caller: WriterDep,
     settings: SettingsDep,

@@ -522,6 +522,7 @@ def upgrade() -> None:
         sa.Column("milestone", sa.Boolean(), nullable=False),
         sa.Column("notes", sa.String().with_variant(sa.String(collation="C"), "postgresql"), nullable=True),
         sa.Column("registration", sa.LargeBinary(), nullable=False),
+        sa.Column("commit_registration", sa.LargeBinary(), nullable=True),
         sa.Column("created_at", UtcTime(), nullable=False),
         sa.Column("committed_at", UtcTime(), nullable=True),
         sa.CheckConstraint("(committed_at IS NULL) = (state = 'pending')", name=op.f("ck_checkpoint_committed_at")),

@@ -15,8 +15,16 @@ from registry import audit
 from registry.checkpoints.errors import BatchInConflict, BatchRefused
 from registry.checkpoints.placing import Item, Problems, place
 from registry.checkpoints.references import with_known_references
-from registry.checkpoints.registration import Registration, differing_fields, given_fields
-from registry.checkpoints.writing import Registered, commit, compare_committed, lock, refuse_deleted, write_items
+from registry.checkpoints.registration import Registration, given_fields
+from registry.checkpoints.writing import (
+    Registered,
+    commit,
+    compare_committed,
+    lock,
+    refuse_deleted,
+    what_differs,
+    write_items,
+)
 from registry.db import split_number
 from registry.errors import Conflict, FieldError, RegistryError
 from registry.ids import to_text
@@ -93,7 +101,7 @@ def commit_checkpoint(
     if checkpoint.state == CheckpointState.PENDING:
         return commit(session, checkpoint, items[0], roots)
     given = given_fields(items[0].digest)
-    differing = [name for name in differing_fields(checkpoint.registration, items[0].digest) if name in given]
+    differing = [name for name in what_differs(checkpoint, items[0].digest) if name in given]
     return compare_committed(checkpoint, items[0], differing)
 
 

@@ -76,32 +76,41 @@ def place(
 ) -> tuple[list[Item], Problems]:
     """Each (index, run id, registration) at its place; what has none, or holds what cannot be kept, apart.
 
-    An attempt older than the run's newest is made where it is missing, since records may arrive late; `make_attempts`
-    makes newer ones too, for backfills.
+    `make_attempts`: a backfill may name attempts that nobody opened, one after the other. Who names none means the
+    newest that was there before.
     """
     run_ids = {run_id for _, run_id, _ in items}
     known = attempts_of(session, project_id, run_ids)
     without = sorted(run_ids - known.keys())
-    attempts.first_attempts(session, project_id, without)
-    named = {(run_id, registration.attempt) for _, run_id, registration in items if registration.attempt is not None}
-    missing = sorted(
-        (run_id, number)
-        for run_id, number in named
-        if number not in (numbers := known.get(run_id, {1: None})) and (make_attempts or number < max(numbers))
-    )
-    attempts.plain_attempts(session, project_id, missing)
-    if without or missing:
+    if without:
+        attempts.first_attempts(session, project_id, without)
+        known = attempts_of(session, project_id, run_ids)
+    newest = {run_id: max(numbers) for run_id, numbers in known.items()}
+    if make_attempts and (following := _following(items, newest)):
+        attempts.plain_attempts(session, project_id, following)
         known = attempts_of(session, project_id, run_ids)
     placed: list[Item] = []
     problems: Problems = []
     for index, run_id, registration in items:
         try:
             _check_values(registration)
-            attempt = _attempt(known[run_id], run_id, registration.attempt)
+            attempt = _attempt(known[run_id], run_id, registration.attempt or newest[run_id])
             placed.append(Item(index, run_id, attempt, registration, content_digest(registration)))
         except RegistryError as problem:
             problems.append((index, problem))
     return placed, problems
+
+
+def _following(items: Sequence[tuple[int, int, Registration]], newest: Mapping[int, int]) -> list[tuple[int, int]]:
+    """The (run id, attempt number) that items name and that follow a run's newest attempt without a gap."""
+    named = sorted({(run_id, given.attempt) for _, run_id, given in items if given.attempt is not None})
+    following: list[tuple[int, int]] = []
+    last = dict(newest)
+    for run_id, number in named:
+        if number == last[run_id] + 1:
+            last[run_id] = number
+            following.append((run_id, number))
+    return following
 
 
 def attempts_of(session: Session, project_id: int, run_ids: Iterable[int]) -> dict[int, dict[int, AttemptFacts]]:
@@ -123,12 +132,11 @@ def attempts_of(session: Session, project_id: int, run_ids: Iterable[int]) -> di
     return known
 
 
-def _attempt(known: Mapping[int, AttemptFacts], run_id: int, number: int | None) -> AttemptFacts:
-    newest = max(known)
-    if number is not None and number not in known:
-        message = f"run {to_text(run_id)} has no attempt {number}; its newest is {newest}"
+def _attempt(known: Mapping[int, AttemptFacts], run_id: int, number: int) -> AttemptFacts:
+    if number not in known:
+        message = f"run {to_text(run_id)} has no attempt {number}; its newest is {max(known)}"
         raise AttemptNotFound(f"Cannot record: {message}.", errors=[FieldError("/attempt", message)])
-    return known[newest if number is None else number]
+    return known[number]
 
 
 def _check_values(registration: Registration) -> None:

@@ -74,7 +74,7 @@ def commit(session: Session, checkpoint: Checkpoint, item: Item, roots: Sequence
         for column in _COLUMNS.get(name, ()):
             setattr(checkpoint, column, values[column])
     checkpoint.state, checkpoint.committed_at = CheckpointState.COMMITTED, now()
-    checkpoint.registration = merged_digest(checkpoint.registration, item.digest)
+    checkpoint.commit_registration = item.digest
     session.flush()
     write_details(session, checkpoint.project_id, [(checkpoint.id, item.registration)], roots, again=True)
     outbox.announce(session, checkpoint.project_id, COMMITTED, [checkpoint.id])
@@ -140,7 +140,17 @@ def _meet(session: Session, checkpoint: Checkpoint, item: Item, roots: Sequence[
         if locked.state == CheckpointState.PENDING:
             return commit(session, locked, item, roots)
         checkpoint = locked
-    return compare_committed(checkpoint, item, differing_fields(checkpoint.registration, item.digest))
+    return compare_committed(checkpoint, item, what_differs(checkpoint, item.digest))
+
+
+def what_differs(checkpoint: Checkpoint, digest: bytes) -> list[str]:
+    """The fields in which a registration differs from a checkpoint; none where it is one that was accepted before."""
+    if digest in (checkpoint.registration, checkpoint.commit_registration):
+        return []
+    recorded = checkpoint.registration
+    if checkpoint.commit_registration is not None:
+        recorded = merged_digest(recorded, checkpoint.commit_registration)
+    return differing_fields(recorded, digest)
 
 
 def _insert(session: Session, project_id: int, items: Sequence[Item], roots: Sequence[str]) -> dict[int, Registered]:

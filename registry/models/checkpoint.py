@@ -67,6 +67,8 @@ class Checkpoint(Base):
     stall_seconds: Mapped[float | None]
     milestone: Mapped[bool]
     notes: Mapped[str | None]
-    registration: Mapped[bytes]  # a digest per field of the first registration; see registry.checkpoints.registration
+    # A digest per field (registry.checkpoints.registration): of the first registration, and of what committed it later.
+    registration: Mapped[bytes]
+    commit_registration: Mapped[bytes | None]
     created_at: Mapped[datetime]
     committed_at: Mapped[datetime | None]

@@ -128,6 +128,38 @@ def test_a_pending_checkpoint_is_committed_by_its_registration_or_by_commit(clie
     assert client.post(f"/api/v1/checkpoints/{other['id']}/commit", json={"loss": 3}).status_code == 409
 
 
+def test_a_retry_of_the_pending_registration_after_the_commit_is_the_same_content(
+    client: TestClient, run_id: str
+) -> None:
+    saving = {"step": 30, "state": "pending", "loss": 1.0, "saved_at": "2026-11-01T10:00:00Z"}
+    identity = register(client, run_id, **saving).json()["id"]
+    for _ in range(2):
+        assert client.post(f"/api/v1/checkpoints/{identity}/commit", json={"loss": 1.2}).status_code == 200
+        assert register(client, run_id, **saving).status_code == 200
+        assert register(client, run_id, step=30, loss=1.2).status_code == 200
+    assert client.get(f"/api/v1/checkpoints/{identity}").json()["loss"] == 1.2
+    assert register(client, run_id, step=30, loss=1.3).status_code == 409
+
+
+def test_an_empty_body_commits(client: TestClient, run_id: str) -> None:
+    identity = register(client, run_id, step=30, state="pending").json()["id"]
+    assert client.post(f"/api/v1/checkpoints/{identity}/commit").json()["state"] == "committed"
+
+
+def test_a_batch_opens_attempts_one_after_the_other_and_never_by_a_typo(client: TestClient) -> None:
+    def send(*items: dict[str, Any]) -> Any:
+        return client.post("/api/v1/checkpoints:batch", json=[{"project": "p", "run": "r", **item} for item in items])
+
+    assert send({"step": 1}, {"step": 2}).status_code == 200
+    typo = send({"step": 3, "attempt": 8})
+    assert (typo.status_code, typo.json()["errors"][0]["pointer"]) == (422, "/0/attempt")
+    both = send({"step": 3, "attempt": 2}, {"step": 1, "loss": 3})
+    assert (both.status_code, both.json()["errors"][0]["pointer"]) == (409, "/1/loss")
+    assert send({"step": 2, "attempt": 2, "loss": 1}, {"step": 5, "attempt": 3}).status_code == 200
+    listed = client.get("/api/v1/checkpoints", params={"filter": "superseded"}).json()["items"]
+    assert [(item["attempt"], item["step"]) for item in listed] == [(1, 2)]
+
+
 def test_numbers_of_a_config_come_back_as_they_were_written(client: TestClient, run_id: str) -> None:
     raw = (
         b'{"step": 5, "config": {"lr": 1.50, "steps": 1e2, "nul": "a\\u0000b", "big": 123456789012345678901234567890}}'

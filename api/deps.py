@@ -4,20 +4,23 @@ The request's session is a `yield` dependency of function scope: it commits befo
 commit that fails is never answered with 201.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import lru_cache, partial
 from typing import Annotated, Any, Final
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Query, Request
 from fastapi.concurrency import run_in_threadpool
+from fastapi.dependencies.models import Dependant
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.orm import Session
 
-from api.problems import UnsupportedMedia, invalid_fields
+from api.problems import InvalidFields, UnsupportedMedia, invalid_fields
 from registry import strict_json, tokens
 from registry.config import Settings
 from registry.db import Database
+from registry.errors import FieldError
+from registry.strict_json import escape
 from registry.tokens import Caller
 from registry.types import Scope
 
@@ -106,6 +109,30 @@ def caller_with(scope: Scope) -> Callable[[Caller], Awaitable[Caller]]:
 CallerDep = Annotated[Caller, Depends(caller_with(Scope.READ))]
 WriterDep = Annotated[Caller, Depends(caller_with(Scope.WRITE))]
 AdminDep = Annotated[Caller, Depends(caller_with(Scope.ADMIN))]
+
+
+async def refuse_unknown_query(request: Request) -> None:
+    """Raises InvalidFields for a query parameter that the route does not have: a typo must not widen an answer."""
+    if not request.query_params:
+        return
+    known = frozenset(_queried(request.scope["route"].dependant))
+    errors = [
+        FieldError(f"/{escape(name)}", f"unknown query parameter; {_those_known(known)}")
+        for name in dict.fromkeys(request.query_params)
+        if name not in known
+    ]
+    if errors:
+        raise InvalidFields(f"At {errors[0].pointer}: {errors[0].message}.", errors=errors)
+
+
+def _queried(dependant: Dependant) -> Iterator[str]:
+    yield from (field.alias for field in dependant.query_params)
+    for each in dependant.dependencies:
+        yield from _queried(each)
+
+
+def _those_known(names: frozenset[str]) -> str:
+    return f"known here: {', '.join(sorted(names))}" if names else "this takes none"
 
 
 async def raw_body(request: Request) -> bytes:

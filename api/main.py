@@ -1,9 +1,12 @@
 """The application: routes, pages, problem handlers."""
 
+from collections.abc import Callable
+
 from fastapi import Depends, FastAPI
+from starlette.responses import JSONResponse
 
 from api import limits, openapi, problems
-from api.deps import get_caller
+from api.deps import CallerDep, get_caller, refuse_unknown_query
 from api.routes import aliases, checkpoints, decisions, health, imports, lineage, runs
 from registry.config import Settings
 from registry.db import Database
@@ -19,13 +22,22 @@ strings "NaN", "Infinity", "-Infinity". Errors are RFC 9457 problems. Unknown fi
 """
 
 
+def description_of(app: FastAPI) -> Callable[[CallerDep], JSONResponse]:
+    """The route that answers the OpenAPI description, to whoever has a token."""
+
+    def describe(caller: CallerDep) -> JSONResponse:
+        return JSONResponse(app.openapi())
+
+    return describe
+
+
 def create_app(settings: Settings, database: Database | None = None) -> FastAPI:
     """The service over a database that is at the newest schema."""
     app = FastAPI(
         title="Cairn",
         version=VERSION,
         description=DESCRIPTION,
-        openapi_url=f"{PREFIX}/openapi.json",
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
     )
@@ -33,7 +45,9 @@ def create_app(settings: Settings, database: Database | None = None) -> FastAPI:
     app.state.database = database or Database(settings.database_url)
     problems.install(app)
     for router in ROUTERS:  # the caller is known before a byte of the body is read
-        app.include_router(router, prefix=PREFIX, responses=problems.RESPONSES, dependencies=[Depends(get_caller)])
+        checks = [Depends(get_caller), Depends(refuse_unknown_query)]
+        app.include_router(router, prefix=PREFIX, responses=problems.RESPONSES, dependencies=checks)
+    app.add_api_route(f"{PREFIX}/openapi.json", description_of(app), include_in_schema=False)
     app.include_router(health.router)
     mount_pages(app)
     app.add_middleware(limits.BodyLimit, limit=settings.max_body_bytes)

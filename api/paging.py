@@ -4,11 +4,14 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from registry.keyset import InvalidCursor
+from registry.types import INT64_MAX
+
+Row = TypeVar("Row")
 
 MAX_LENGTH: Final = 32_000  # characters; the values of a page's last row, of which a text may be long
 _TEXT = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
@@ -29,6 +32,35 @@ def decode_cursor(cursor: str, *query: str | int | None) -> list[Any]:
             "without a cursor."
         )
     return values
+
+
+def one_page(
+    rows: Sequence[Row], limit: int, place: Callable[[Row], list[Any]], *query: str | int | None
+) -> tuple[Sequence[Row], str | None]:
+    """(the rows of a page, the cursor of the next) from one row more than a page has; `place` gives a row's values."""
+    if len(rows) <= limit:
+        return rows, None
+    return rows[:limit], encode_cursor(place(rows[limit - 1]), *query)
+
+
+def text_after(cursor: str | None, *query: str | int | None) -> str | None:
+    """The text that a page goes on after. Raises InvalidCursor."""
+    match decode_cursor(cursor, *query) if cursor is not None else None:
+        case None:
+            return None
+        case [str(text)]:
+            return text
+    raise InvalidCursor("The cursor does not belong to this list. Start again without one.")
+
+
+def id_after(cursor: str | None, *query: str | int | None) -> int | None:
+    """The id that a page goes on after. Raises InvalidCursor."""
+    match decode_cursor(cursor, *query) if cursor is not None else None:
+        case None:
+            return None
+        case [int(number)] if 0 <= number <= INT64_MAX:
+            return number
+    raise InvalidCursor("The cursor does not belong to this list. Start again without one.")
 
 
 def _digest(query: Sequence[str | int | None]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import literal, select, tuple_
 from sqlalchemy.orm import Session
 
 from registry import audit, outbox
@@ -57,6 +57,7 @@ class AliasRow:
 
 @dataclass(frozen=True)
 class Move:
+    id: int
     checkpoint_id: int
     previous_id: int | None
     reason: str | None
@@ -73,10 +74,11 @@ def move_alias(
     actor: str,
     reason: str | None = None,
     expected: int | None = None,
+    only_new: bool = False,
 ) -> AliasRow:
     """Point an alias at a checkpoint of its project, making the alias if need be.
 
-    `expected` is the checkpoint it must point at now.
+    `expected` is the checkpoint it must point at now; `only_new`: there must be no such alias yet.
     Raises BadAliasName, CheckpointNotFound, NotCommitted, AliasMoved.
     """
     if not NAME.fullmatch(name):
@@ -91,6 +93,8 @@ def move_alias(
     if alias is None:
         raise AliasMoved(f"There is no alias {name!r} yet, so it does not point at {to_text(expected or 0)}.")
     created = alias.id == fresh
+    if only_new and not created:
+        raise AliasMoved(f"Alias {name!r} is there already; it points at {to_text(alias.checkpoint_id)}.")
     if expected is not None and alias.checkpoint_id != expected:
         raise AliasMoved(
             f"Alias {name!r} points at {to_text(alias.checkpoint_id)}, not at {to_text(expected)}. "
@@ -128,23 +132,37 @@ def get_alias(session: Session, project_id: int, name: str) -> AliasRow:
 
 
 def list_aliases(
-    session: Session, project_ids: Sequence[int] | None = None, *, checkpoint_ids: Sequence[int] | None = None
+    session: Session,
+    project_ids: Sequence[int] | None = None,
+    *,
+    checkpoint_ids: Sequence[int] | None = None,
+    after: tuple[str, int] | None = None,
+    limit: int | None = None,
 ) -> list[AliasRow]:
-    """Aliases of some projects (None: all), or those that point at some checkpoints; by name."""
-    query = select(Alias).order_by(Alias.name, Alias.id)
+    """Aliases of some projects (None: all), or those that point at some checkpoints, by name and project.
+
+    `after` is the (name, project id) of the last one of the page before.
+    """
+    query = select(Alias).order_by(Alias.name, Alias.project_id).limit(limit)
     if project_ids is not None:
         query = query.where(Alias.project_id.in_(project_ids))
     if checkpoint_ids is not None:
         query = query.where(Alias.checkpoint_id.in_(checkpoint_ids))
+    if after is not None:
+        query = query.where(tuple_(Alias.name, Alias.project_id) > tuple_(*map(literal, after)))
     return [AliasRow(row.project_id, row.name, row.checkpoint_id, row.moved_at) for row in session.scalars(query)]
 
 
-def alias_history(session: Session, project_id: int, name: str, *, limit: int = 100) -> list[Move]:
-    """The moves of an alias, the newest first. Raises AliasNotFound."""
+def alias_history(
+    session: Session, project_id: int, name: str, *, after: int | None = None, limit: int = 100
+) -> list[Move]:
+    """The moves of an alias, the newest first, those older than the move `after`. Raises AliasNotFound."""
     alias = _find(session, project_id, name)
     query = select(AliasMove).where(AliasMove.project_id == project_id, AliasMove.alias_id == alias.id)
+    if after is not None:
+        query = query.where(AliasMove.id < after)
     return [
-        Move(row.checkpoint_id, row.previous_id, row.reason, row.moved_by, row.moved_at)
+        Move(row.id, row.checkpoint_id, row.previous_id, row.reason, row.moved_by, row.moved_at)
         for row in session.scalars(query.order_by(AliasMove.id.desc()).limit(limit))
     ]
 

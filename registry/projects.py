@@ -14,7 +14,8 @@ from registry.ids import new_id
 from registry.models import Project
 from registry.upsert import insert_missing
 
-NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
+# A name of dots alone would be swallowed by every client that tidies a path.
+NAME: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}")
 
 
 class ProjectNotFound(NotFound):
@@ -53,9 +54,17 @@ def find_project(session: Session, name: str) -> ProjectRow:
     return ProjectRow(row.id, row.name)
 
 
-def list_projects(session: Session, allowed: Collection[int] | None = None) -> list[ProjectRow]:
-    """The projects that a caller may see, by name; `allowed` None means all."""
-    query = select(Project.id, Project.name).order_by(Project.name)
+def list_projects(
+    session: Session,
+    allowed: Collection[int] | None = None,
+    *,
+    after: str | None = None,
+    limit: int | None = None,
+) -> list[ProjectRow]:
+    """The projects that a caller may see (`allowed` None: all), by name, those after the name `after`."""
+    query = select(Project.id, Project.name).order_by(Project.name).limit(limit)
     if allowed is not None:
         query = query.where(Project.id.in_(allowed))
+    if after is not None:
+        query = query.where(Project.name > after)
     return [ProjectRow(row.id, row.name) for row in session.execute(query)]

@@ -12,10 +12,8 @@ from registry import snapshots
 from registry.db import now
 from registry.errors import NotFound
 from registry.ids import new_id, to_text
-from registry.keyset import InvalidCursor
 from registry.models import Project, Run, RunTag, TrackerLink
 from registry.projects import ProjectNotFound, find_project
-from registry.types import INT64_MAX
 from registry.upsert import any_of, chunks, insert_missing
 
 
@@ -194,12 +192,14 @@ def run_ids_by_name(session: Session, keys: Sequence[tuple[str, str]]) -> dict[t
     return found
 
 
-def after_id(values: Sequence[Any]) -> int:
-    """The id that a page of runs goes on after, from a cursor's values. Raises InvalidCursor."""
-    match values:
-        case [int(number)] if 0 <= number <= INT64_MAX:
-            return number
-    raise InvalidCursor("The cursor does not belong to a list of runs. Start again without one.")
+def not_applied(spec: RunSpec, row: RunRow, config: Mapping[str, Any] | None) -> list[str]:
+    """The fields that a second start gave and that say something else than the run: the first start stays."""
+    given = {name: getattr(spec, name) for name in ("kind", "owner", "team", "model_family", "parameter_count")}
+    given["started_at"] = spec.started_at
+    differing = [name for name, value in given.items() if value is not None and value != getattr(row, name)]
+    if spec.config is not None and spec.config != config:
+        differing.append("config")
+    return differing + [f"tags.{name}" for name, value in spec.tags.items() if row.tags.get(name) != value]
 
 
 def list_runs(

@@ -6,30 +6,35 @@ from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from api.access import own_project
 from api.answers import answer
-from api.deps import CallerDep, SessionDep, WriterDep, WriteSessionDep, json_body
+from api.deps import CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep, json_body
+from api.paging import decode_cursor, id_after, one_page
 from api.schemas.aliases import AliasIn, AliasOut, AliasPage, AliasRollbackIn, MoveOut, MovePage
 from registry import aliases
 from registry.checkpoints.detail import read_identities
-from registry.projects import ProjectRow, find_project
-from registry.tokens import Caller
+from registry.keyset import InvalidCursor
+from registry.types import INT64_MAX
 
 router = APIRouter(tags=["aliases"])
 
 
 @router.get("/aliases", response_model=AliasPage)
-def list_aliases(session: SessionDep, caller: CallerDep) -> Response:
+def list_aliases(session: SessionDep, caller: CallerDep, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Every alias that the caller may see, by name."""
-    rows = aliases.list_aliases(session, None if caller.project_ids is None else sorted(caller.project_ids))
+    query = ("aliases", caller.token_id)
+    allowed = None if caller.project_ids is None else sorted(caller.project_ids)
+    found = aliases.list_aliases(session, allowed, after=_after(cursor, *query), limit=limit + 1)
+    rows, more = one_page(found, limit, lambda row: [row.name, row.project_id], *query)
     known = read_identities(session, [row.checkpoint_id for row in rows])
     items = [AliasOut.from_row(row, known[row.checkpoint_id]) for row in rows]
-    return answer(AliasPage.model_construct(items=items, next_cursor=None))
+    return answer(AliasPage.model_construct(items=items, next_cursor=more))
 
 
 @router.get("/aliases/{project}/{name}", response_model=AliasOut)
 def get_alias(project: str, name: str, session: SessionDep, caller: CallerDep) -> Response:
     """What an alias points at."""
-    row = aliases.get_alias(session, _own(session, project, caller).id, name)
+    row = aliases.get_alias(session, own_project(session, project, caller).id, name)
     return answer(_shape(session, row))
 
 
@@ -44,23 +49,29 @@ def move_alias(
     """Point an alias at a committed checkpoint; 409 where it does not point at `expected` any more."""
     row = aliases.move_alias(
         session,
-        _own(session, project, caller).id,
+        own_project(session, project, caller).id,
         name,
         body.checkpoint_id,
         actor=caller.name,
         reason=body.reason,
         expected=body.expected,
+        only_new="expected" in body.model_fields_set and body.expected is None,
     )
     return answer(_shape(session, row))
 
 
 @router.get("/aliases/{project}/{name}/history", response_model=MovePage)
-def alias_history(project: str, name: str, session: SessionDep, caller: CallerDep) -> Response:
+def alias_history(
+    project: str, name: str, session: SessionDep, caller: CallerDep, limit: Limit = 50, cursor: Cursor = None
+) -> Response:
     """The moves of an alias, the newest first."""
-    moves = aliases.alias_history(session, _own(session, project, caller).id, name)
+    query = ("history", project, name, caller.token_id)
+    own = own_project(session, project, caller)
+    found = aliases.alias_history(session, own.id, name, after=id_after(cursor, *query), limit=limit + 1)
+    moves, more = one_page(found, limit, lambda move: [move.id], *query)
     wanted = {move.checkpoint_id for move in moves} | {move.previous_id for move in moves if move.previous_id}
     known = read_identities(session, sorted(wanted))
-    return answer(MovePage.model_construct(items=[MoveOut.from_move(move, known) for move in moves], next_cursor=None))
+    return answer(MovePage.model_construct(items=[MoveOut.from_move(move, known) for move in moves], next_cursor=more))
 
 
 @router.post("/aliases/{project}/{name}/rollback", response_model=AliasOut)
@@ -72,15 +83,18 @@ def roll_back_alias(
     caller: WriterDep,
 ) -> Response:
     """Point an alias back at what it pointed at before its last move."""
-    own = _own(session, project, caller)
+    own = own_project(session, project, caller)
     row = aliases.roll_back_alias(session, own.id, name, actor=caller.name, reason=body.reason)
     return answer(_shape(session, row))
 
 
-def _own(session: Session, project: str, caller: Caller) -> ProjectRow:
-    row = find_project(session, project)
-    caller.require_project(row.id)
-    return row
+def _after(cursor: str | None, *query: str | int | None) -> tuple[str, int] | None:
+    match decode_cursor(cursor, *query) if cursor is not None else None:
+        case None:
+            return None
+        case [str(name), int(project_id)] if 0 <= project_id <= INT64_MAX:
+            return name, project_id
+    raise InvalidCursor("The cursor does not belong to a list of aliases. Start again without one.")
 
 
 def _shape(session: Session, row: aliases.AliasRow) -> AliasOut:

@@ -7,6 +7,7 @@ from pydantic import Field, TypeAdapter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from api.access import own_project
 from api.answers import CREATED, answer, created
 from api.deps import (
     CallerDep,
@@ -43,7 +44,6 @@ from registry.checkpoints.errors import CheckpointNotFound
 from registry.config import Settings
 from registry.errors import FieldError
 from registry.evals import read, scores
-from registry.projects import find_project
 from registry.runs import RunNotFound
 from registry.search.query import capability_resolver
 from registry.tokens import Caller
@@ -101,7 +101,7 @@ def register_batch(
     items = [item.to_item() for item in body]
     if caller.project_ids is not None:
         for project in {item.project for item in items}:
-            caller.require_project(find_project(session, project).id)
+            own_project(session, project, caller)
     results = commands.register_batch(session, items, roots=settings.storage_roots)
     return answer(BatchReport.from_results(results))
 

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from api.access import own_project
 from api.answers import answer
 from api.deps import CallerDep, SessionDep, json_body
 from api.routes.checkpoints import own_checkpoint
@@ -15,7 +16,6 @@ from api.schemas.search import ProfileOut, SearchIn, SearchOut
 from registry import runs
 from registry.checkpoints import detail
 from registry.evals.profile import profile
-from registry.projects import find_project
 from registry.provenance.compare import compare_checkpoints
 from registry.recovery.rollback import find_rollback_candidates
 from registry.search.conditions import read_conditions
@@ -31,7 +31,7 @@ def search(body: Annotated[SearchIn, json_body(SearchIn)], session: SessionDep, 
     The answer shows how the question was understood and what was not; a missing score is never read as weak.
     """
     if body.project is not None:
-        caller.require_project(find_project(session, body.project).id)
+        own_project(session, body.project, caller)
     found = search_checkpoints(
         session,
         project_ids=caller.project_ids,
@@ -49,7 +49,7 @@ def rollback(body: Annotated[RollbackIn, json_body(RollbackIn)], session: Sessio
     if body.run_id is not None:
         project_id = runs.get_brief(session, body.run_id).project_id
     else:
-        project_id = find_project(session, (body.alias or "").partition("/")[0]).id
+        project_id = own_project(session, (body.alias or "").partition("/")[0], caller).id
     caller.require_project(project_id)
     found = find_rollback_candidates(
         session,

@@ -6,9 +6,10 @@ from fastapi import APIRouter, Path, Query
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
+from api.access import own_project
 from api.answers import CREATED, answer, created
 from api.deps import CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep, json_body
-from api.paging import decode_cursor, encode_cursor
+from api.paging import id_after, one_page, text_after
 from api.schemas.common import NO_NUL
 from api.schemas.runs import (
     AttemptIn,
@@ -22,12 +23,14 @@ from api.schemas.runs import (
     ProjectOut,
     ProjectPage,
     RunIn,
+    RunItem,
     RunOut,
     RunPage,
     SeriesIn,
     SeriesReport,
 )
 from registry import attempts, ids, projects, runs, series
+from registry.checkpoints.detail import read_config
 from registry.runs import RunNotFound
 from registry.tokens import Caller
 from registry.types import MAX_ATTEMPT
@@ -43,27 +46,29 @@ def create_project(
 ) -> Response:
     """Make a project. The same name again answers 200 with the same project."""
     if caller.project_ids is not None:
-        row = projects.find_project(session, body.name)
-        caller.require_project(row.id)
-        return answer(ProjectOut.from_row(row))
+        return answer(ProjectOut.from_row(own_project(session, body.name, caller)))
     row, made = projects.create_project(session, body.name)
     return created(ProjectOut.from_row(row), made)
 
 
 @router.get("/projects", response_model=ProjectPage)
-def list_projects(session: SessionDep, caller: CallerDep) -> Response:
+def list_projects(session: SessionDep, caller: CallerDep, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Every project that the caller may see, by name."""
-    rows = projects.list_projects(session, caller.project_ids)
-    return answer(ProjectPage.model_construct(items=[ProjectOut.from_row(row) for row in rows], next_cursor=None))
+    query = ("projects", caller.token_id)
+    after = text_after(cursor, *query)
+    rows = projects.list_projects(session, caller.project_ids, after=after, limit=limit + 1)
+    items, more = one_page(rows, limit, lambda row: [row.name], *query)
+    return answer(ProjectPage.model_construct(items=[ProjectOut.from_row(row) for row in items], next_cursor=more))
 
 
 @router.post("/runs", response_model=RunOut, responses=CREATED)
 def start_run(body: Annotated[RunIn, json_body(RunIn)], session: WriteSessionDep, caller: WriterDep) -> Response:
     """Start a run. The same project and name again answers 200 with the same run; new tags and trackers are added."""
-    project = projects.find_project(session, body.project)
-    caller.require_project(project.id)
-    row, made = runs.start_run(session, project.id, body.to_spec())
-    return created(RunOut.from_row(row), made)
+    project = own_project(session, body.project, caller)
+    spec = body.to_spec()
+    row, made = runs.start_run(session, project.id, spec)
+    config = read_config(session, row.config_id)
+    return created(RunOut.from_row(row, config, [] if made else runs.not_applied(spec, row, config)), made)
 
 
 @router.get("/runs", response_model=RunPage)
@@ -78,26 +83,24 @@ def list_runs(
     """Runs, the newest first; of one project, of one name."""
     wanted = caller.project_ids
     if project is not None:
-        row = projects.find_project(session, project)
-        caller.require_project(row.id)
-        wanted = frozenset({row.id})
+        wanted = frozenset({own_project(session, project, caller).id})
     query = ("runs", project, name, caller.token_id)
-    after = runs.after_id(decode_cursor(cursor, *query)) if cursor else None
     rows = runs.list_runs(
         session,
         project_ids=None if wanted is None else sorted(wanted),
         name=name,
-        after=after,
+        after=id_after(cursor, *query),
         limit=limit + 1,
     )
-    more = encode_cursor([rows[limit - 1].id], *query) if len(rows) > limit else None
-    return answer(RunPage.model_construct(items=[RunOut.from_row(row) for row in rows[:limit]], next_cursor=more))
+    items, more = one_page(rows, limit, lambda row: [row.id], *query)
+    return answer(RunPage.model_construct(items=[RunItem.from_row(row) for row in items], next_cursor=more))
 
 
 @router.get("/runs/{run_id}", response_model=RunOut)
 def get_run(run_id: str, session: SessionDep, caller: CallerDep) -> Response:
-    """One run."""
-    return answer(RunOut.from_row(_own_run(session, run_id, caller)))
+    """One run, with its config."""
+    run = _own_run(session, run_id, caller)
+    return answer(RunOut.from_row(run, read_config(session, run.config_id)))
 
 
 @router.post("/runs/{run_id}/attempts", response_model=AttemptOut, responses=CREATED)

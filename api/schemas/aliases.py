@@ -8,7 +8,7 @@ from registry.checkpoints.rows import CheckpointIdentity
 
 
 class AliasIn(Shape):
-    """`expected`: the checkpoint that the alias must point at now, for compare and set."""
+    """`expected`, for compare and set: the checkpoint that the alias must point at now; null: no such alias yet."""
 
     checkpoint_id: Id
     reason: LongText | None = None

@@ -97,7 +97,9 @@ class RunIn(Shape):
         )
 
 
-class RunOut(Answer):
+class RunItem(Answer):
+    """A run in a list."""
+
     id: Id
     project: str
     name: str
@@ -113,18 +115,31 @@ class RunOut(Answer):
 
     @classmethod
     def from_row(cls, row: RunRow) -> Self:
-        own = ("id", "project", "name", "kind", "owner", "team", "model_family", "parameter_count")
-        return cls.model_construct(
-            **{name: getattr(row, name) for name in own},
-            tags=dict(row.tags),
-            trackers=[TrackerOut.from_spec(spec) for spec in row.trackers],
-            started_at=row.started_at,
-            created_at=row.created_at,
-        )
+        return cls.model_construct(**_members(row))
+
+
+class RunOut(RunItem):
+    """A run with its config. `not_applied`: what a second start said otherwise; the first start stays."""
+
+    config: dict[str, Any] | None
+    not_applied: list[str]
+
+    @classmethod
+    def from_row(cls, row: RunRow, config: dict[str, Any] | None = None, not_applied: Sequence[str] = ()) -> Self:
+        return cls.model_construct(**_members(row), config=config, not_applied=list(not_applied))
+
+
+def _members(row: RunRow) -> dict[str, Any]:
+    own = ("id", "project", "name", "kind", "owner", "team", "model_family", "parameter_count")
+    return {
+        **{name: getattr(row, name) for name in (*own, "started_at", "created_at")},
+        "tags": dict(row.tags),
+        "trackers": [TrackerOut.from_spec(spec) for spec in row.trackers],
+    }
 
 
 class RunPage(Answer):
-    items: list[RunOut]
+    items: list[RunItem]
     next_cursor: str | None
 
 

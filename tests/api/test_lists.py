@@ -1,0 +1,121 @@
+"""Lists page, take nothing they do not know, and show a bound token nothing of other projects."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from registry.db import Database
+from registry.projects import find_project
+from registry.tokens import issue_token
+from registry.types import Scope
+
+
+def walk(client: TestClient, path: str, **params: Any) -> list[Any]:
+    items: list[Any] = []
+    cursor = None
+    while True:
+        page = client.get(path, params={**params, "limit": 2, **({"cursor": cursor} if cursor else {})}).json()
+        assert len(page["items"]) <= 2
+        items += page["items"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return items
+
+
+@pytest.fixture
+def filled(client: TestClient) -> TestClient:
+    items = [{"project": f"p{number}", "run": f"r{number}", "step": 1} for number in range(5)]
+    client.post("/api/v1/checkpoints:batch", json=items)
+    return client
+
+
+def test_projects_runs_aliases_and_histories_are_paged(filled: TestClient) -> None:
+    assert [each["name"] for each in walk(filled, "/api/v1/projects")] == [f"p{number}" for number in range(5)]
+    assert len(walk(filled, "/api/v1/runs")) == 5
+    targets = [item["id"] for item in walk(filled, "/api/v1/checkpoints", order_by="project")]
+    for number, target in enumerate(targets):
+        filled.put(f"/api/v1/aliases/p{number}/production", json={"checkpoint_id": target})
+    assert [each["project"] for each in walk(filled, "/api/v1/aliases")] == [f"p{number}" for number in range(5)] or (
+        {each["project"] for each in walk(filled, "/api/v1/aliases")} == {f"p{number}" for number in range(5)}
+    )
+    more = [{"project": "p0", "run": "r0", "step": step} for step in (2, 3, 4)]
+    for result in filled.post("/api/v1/checkpoints:batch", json=more).json()["results"]:
+        filled.put("/api/v1/aliases/p0/production", json={"checkpoint_id": result["id"]})
+    moves = walk(filled, "/api/v1/aliases/p0/production/history")
+    assert [move["checkpoint"]["step"] for move in moves] == [4, 3, 2, 1]
+
+
+@pytest.mark.parametrize("path", ["projects", "runs", "aliases", "checkpoints"])
+def test_a_cursor_of_another_list_and_a_limit_of_nothing_are_refused(filled: TestClient, path: str) -> None:
+    cursor = filled.get("/api/v1/projects", params={"limit": 1}).json()["next_cursor"]
+    if path != "projects":
+        assert filled.get(f"/api/v1/{path}", params={"cursor": cursor}).status_code == 400
+    assert filled.get(f"/api/v1/{path}", params={"cursor": "nonsense!"}).status_code == 400
+    for limit in ("0", "-1", "1000000000", "x"):
+        refused = filled.get(f"/api/v1/{path}", params={"limit": limit})
+        assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/query/limit")
+
+
+def test_a_query_parameter_with_a_typo_is_refused(filled: TestClient) -> None:
+    refused = filled.get("/api/v1/checkpoints", params={"fitler": "step > 5"})
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/fitler")
+    assert "filter" in refused.json()["detail"]
+
+
+def test_a_bound_token_cannot_tell_a_name_that_is_taken_from_one_that_is_free(
+    database: Database, filled: TestClient, tmp_path: Path
+) -> None:
+    with database.write() as session:
+        own = find_project(session, "p0").id
+        token = issue_token(session, "bound", Scope.WRITE, project_ids=[own], actor="test")
+    headers = {"Authorization": f"Bearer {token}"}
+    for make in (
+        lambda name: filled.get("/api/v1/runs", params={"project": name}, headers=headers),
+        lambda name: filled.post("/api/v1/projects", json={"name": name}, headers=headers),
+        lambda name: filled.post("/api/v1/runs", json={"project": name, "name": "r"}, headers=headers),
+        lambda name: filled.post("/api/v1/search", json={"query": "strong math", "project": name}, headers=headers),
+        lambda name: filled.post("/api/v1/rollback", json={"alias": f"{name}/production"}, headers=headers),
+        lambda name: filled.get(f"/api/v1/aliases/{name}/production", headers=headers),
+    ):
+        taken, free = make("p1"), make("p9")
+        assert taken.status_code == free.status_code == 403
+        assert taken.text.replace("p1", "p9") == free.text
+    assert [each["name"] for each in filled.get("/api/v1/projects", headers=headers).json()["items"]] == ["p0"]
+    assert len(filled.get("/api/v1/runs", headers=headers).json()["items"]) == 1
+
+
+def test_the_description_needs_a_token_too(client: TestClient) -> None:
+    assert client.get("/api/v1/openapi.json").json()["openapi"].startswith("3.")
+    client.headers.pop("Authorization")
+    assert client.get("/api/v1/openapi.json").status_code == 401
+
+
+def test_an_alias_that_must_not_exist_yet(filled: TestClient) -> None:
+    (target,) = filled.get("/api/v1/checkpoints", params={"filter": "project = 'p0'"}).json()["items"]
+    body = {"checkpoint_id": target["id"], "expected": None}
+    assert filled.put("/api/v1/aliases/p0/best", json=body).status_code == 200
+    again = filled.put("/api/v1/aliases/p0/best", json=body)
+    assert (again.status_code, again.json()["type"]) == (409, "/problems/alias-moved")
+
+
+def test_a_second_start_says_what_it_did_not_change(client: TestClient) -> None:
+    client.post("/api/v1/projects", json={"name": "llm"})
+    first = client.post("/api/v1/runs", json={"project": "llm", "name": "r", "owner": "ada", "config": {"lr": 1e-4}})
+    assert (first.json()["config"], first.json()["not_applied"]) == ({"lr": 1e-4}, [])
+    again = client.post(
+        "/api/v1/runs", json={"project": "llm", "name": "r", "owner": "bob", "team": "x", "config": {"lr": 2}}
+    )
+    assert (again.status_code, again.json()["not_applied"]) == (200, ["owner", "team", "config"])
+    assert client.get(f"/api/v1/runs/{first.json()['id']}").json()["owner"] == "ada"
+
+
+@pytest.mark.parametrize("name", [".", "..", "a/b", "", "x" * 129])
+def test_names_that_no_path_can_carry_are_refused(client: TestClient, name: str) -> None:
+    assert client.post("/api/v1/projects", json={"name": name}).status_code == 422
+
+
+def test_a_compressed_body_is_refused_with_the_reason(client: TestClient) -> None:
+    refused = client.post("/api/v1/projects", content=b"\x1f\x8b", headers={"content-encoding": "gzip"})
+    assert (refused.status_code, refused.json()["type"]) == (415, "/problems/unsupported-media-type")

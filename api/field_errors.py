@@ -11,6 +11,7 @@ from registry.strict_json import escape
 PATTERNS: Final[dict[str, str]] = {
     r"^[^\x00]*$": "expected text without NUL",
     r"^[^\x00-\x1f\x7f]+$": "expected text without control characters",
+    r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$": "expected a name: not blank, no control characters",
     r"^[A-Za-z0-9._-]+$": "expected letters, digits, dots, underscores and hyphens only",
     r"^[A-Za-z0-9._-]{1,128}$": "expected 1 to 128 letters, digits, dots, underscores and hyphens",
     r"^[A-Za-z0-9+/=:._-]+$": "expected a digest: letters, digits and +/=:._-",

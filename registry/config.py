@@ -54,11 +54,26 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         database_url=_database_url(env.get("CAIRN_DATABASE_URL") or f"sqlite:///{home / 'cairn.db'}"),
         host=env.get("CAIRN_HOST") or "127.0.0.1",
         port=_whole_number(env, "CAIRN_PORT", 8400, at_most=65_535),
-        storage_roots=tuple(root for root in (env.get("CAIRN_STORAGE_ROOTS") or "").split(os.pathsep) if root),
+        storage_roots=_storage_roots(env.get("CAIRN_STORAGE_ROOTS") or ""),
         max_body_bytes=_whole_number(env, "CAIRN_MAX_BODY_BYTES", 32 * 1024 * 1024),
         max_batch_items=_whole_number(env, "CAIRN_MAX_BATCH_ITEMS", 10_000),
-        public_url=(env.get("CAIRN_PUBLIC_URL") or "").rstrip("/") or None,
+        public_url=_public_url(env.get("CAIRN_PUBLIC_URL") or ""),
     )
+
+
+def _storage_roots(text: str) -> tuple[str, ...]:
+    """Folders and object-store URLs, separated by commas (a URL holds colons)."""
+    roots = tuple(root.strip() for root in text.split(",") if root.strip())
+    for root in roots:
+        if not (root.startswith("/") or "://" in root):
+            raise BadSetting(f"CAIRN_STORAGE_ROOTS names {root!r}; expected absolute folders or URLs, comma between.")
+    return roots
+
+
+def _public_url(text: str) -> str | None:
+    if text and not text.startswith(("http://", "https://")):
+        raise BadSetting(f"CAIRN_PUBLIC_URL is {text!r}; expected http://… or https://….")
+    return text.rstrip("/") or None
 
 
 def _database_url(text: str) -> str:

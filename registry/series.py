@@ -102,11 +102,11 @@ def _check(points: Points, pointer: str) -> None:
     if len(points.steps) != len(points.values):
         message = f"{len(points.steps)} steps but {len(points.values)} values"
     elif not points.steps:
-        message = "no points"
+        message = "it has no points"
     elif any(later <= earlier for earlier, later in pairwise(points.steps)):
-        message = "the steps must ascend; steps that repeat belong to another attempt"
+        message = "its steps must ascend; steps that repeat belong to another attempt"
     if message:
-        raise BadSeries(f"The curve {points.name!r} has {message}.", errors=[FieldError(pointer, message)])
+        raise BadSeries(f"The curve {points.name!r} cannot be kept: {message}.", errors=[FieldError(pointer, message)])
 
 
 def _row(project_id: int, attempt_id: int, points: Points) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from api.schemas.common import (
     AttemptNumber,
     CheckpointRef,
     Count,
-    Finite,
     FreeObject,
     FreeValue,
     Id,
@@ -71,7 +70,7 @@ class _Content(Shape):
 
     saved_at: Time | None = None
     tokens_seen: Count | None = None
-    epoch: Finite | None = None
+    epoch: NonNegative | None = None
     loss: Number | None = None
     lr: Number | None = None
     metrics: Annotated[dict[Name, Number], Field(max_length=10_000)] = Field(default_factory=dict)
@@ -400,7 +399,10 @@ class CheckpointOut(Answer):
 
 
 class CheckpointItem(Answer):
-    """A line of a list: the identity, what is always said, and the `fields` that were asked for."""
+    """A line of a list: the identity, what is always said, and the `fields` that were asked for.
+
+    `saved_at_assumed`: nobody said when it was saved, and `saved_at` is when its record arrived.
+    """
 
     id: Id
     checkpoint: CheckpointRef
@@ -410,6 +412,7 @@ class CheckpointItem(Answer):
     step: int
     kind: str
     saved_at: Time
+    saved_at_assumed: bool
     state: str
     superseded: bool
     resumability: str
@@ -427,7 +430,10 @@ class CheckpointItem(Answer):
     @classmethod
     def from_row(cls, row: CheckpointRow) -> Self:
         here = row.checkpoint
-        own = ("state", "superseded", "loss", "lr", "tokens_seen", "epoch", "format", "milestone", "notes")
+        own = (
+            *("saved_at_assumed", "state", "superseded", "loss", "lr", "tokens_seen", "epoch", "format"),
+            *("milestone", "notes"),
+        )
         return cls.model_construct(
             id=here.id,
             checkpoint=CheckpointRef.from_row(here),

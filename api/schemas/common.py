@@ -21,6 +21,8 @@ from registry.checkpoints.rows import CheckpointIdentity
 from registry.strict_json import MAX_DEPTH, depth_of, special_name
 from registry.types import INT64_MAX, MAX_ATTEMPT, NON_FINITE
 
+# A name: no control characters, and not only spaces.
+VISIBLE: Final = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
 NO_NUL: Final = r"^[^\x00]*$"
 _TIME: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}([.,]\d{1,6})?)?\s?([Zz]|[+-]\d{2}:?\d{2})", re.ASCII
@@ -100,7 +102,10 @@ Count = Annotated[int, Field(ge=0, le=INT64_MAX)]
 Positive = Annotated[int, Field(ge=1, le=INT64_MAX)]
 Step = Annotated[int, Field(ge=0, le=INT64_MAX)]
 AttemptNumber = Annotated[int, Field(ge=1, le=MAX_ATTEMPT)]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Name = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"),
+]
 ShortName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9._-]+$")]
 Text = Annotated[str, StringConstraints(max_length=4_096, pattern=NO_NUL)]
 LongText = Annotated[str, StringConstraints(max_length=65_536, pattern=NO_NUL)]

@@ -3,6 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+FRAMEWORKS := .venv-frameworks
 # The certificates of the system, as a company's own authority is often only there.
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --system-certs --require-hashes
 JOBS ?= 2
@@ -43,7 +44,18 @@ serve: $(VENV)/.serve
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(JOBS) -m "not frameworks and not trackers and not faults"
 
-test-frameworks test-trackers test-faults: $(VENV)/.dev
+# An environment of its own, with pip: torch is as large as all the rest together, and see requirements/frameworks.txt.
+$(FRAMEWORKS)/.ready: requirements/frameworks.txt client/pyproject.toml
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/pip install --quiet --disable-pip-version-check -r requirements/frameworks.txt
+	$(FRAMEWORKS)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e ./client
+	@touch $@
+
+# Without the conftest of the other tests, which needs the service.
+test-frameworks: $(FRAMEWORKS)/.ready
+	$(FRAMEWORKS)/bin/python -m pytest --confcutdir=tests/frameworks -m frameworks tests/frameworks
+
+test-trackers test-faults: $(VENV)/.dev
 	@$(BIN)/python -m pytest -m $(subst test-,,$@); code=$$?; \
 	if [ $$code = 5 ]; then echo "no test of this kind yet"; exit 0; else exit $$code; fi
 
@@ -67,4 +79,4 @@ requirements: $(BIN)/uv
 	    --no-emit-index-url --no-emit-find-links --no-header --no-annotate $$name.in -o $$name.txt || exit 1; done
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(FRAMEWORKS) .pytest_cache .mypy_cache .ruff_cache

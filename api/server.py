@@ -1,6 +1,7 @@
 """`cairn-server`: run the service and look after it."""
 
 import logging
+import socket
 import sys
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import migrations
 from registry import tokens
 from registry.config import BadSetting, Settings, read_settings
 from registry.db import Database
-from registry.errors import Invalid, RegistryError
+from registry.errors import Invalid, RegistryError, Unavailable
 from registry.types import Scope
 
 if TYPE_CHECKING:
@@ -23,10 +24,16 @@ class UnknownRevision(Invalid):
     title = "The database cannot be brought to that schema"
 
 
+class AddressTaken(Unavailable):
+    code = "address-taken"
+    title = "The service cannot listen"
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Run Cairn and look after it. Settings come from the environment; see the README."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
 @main.command()
@@ -162,19 +169,35 @@ def _login_link(settings: Settings, database: Database) -> str:
 
 
 def _run(settings: Settings, database: Database) -> None:
+    """Serve until stopped. The address is taken first: what is printed then is true. Raises AddressTaken."""
     import uvicorn
 
     from api.main import create_app
 
+    listening = _listen(settings)
     try:
         click.echo(f"\nOpen this link in a browser (good once, for an hour):\n\n  {_login_link(settings, database)}\n")
     except RegistryError:
         click.echo(f"\nServing on {settings.base_url}; log in there with a token.\n")
     click.echo(f"The admin token lies in {settings.admin_token_file}\n")
     sys.stdout.flush()
-    uvicorn.run(
-        create_app(settings, database), host=settings.host, port=settings.port, access_log=False, log_config=None
-    )
+    config = uvicorn.Config(create_app(settings, database), access_log=False, log_config=None)
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(settings: Settings) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listening.bind(address)
+        listening.listen(2048)
+    except OSError as error:
+        where = f"{settings.host}:{settings.port}"
+        cause = error.strerror or error
+        raise AddressTaken(f"Cannot listen on {where}: {cause}. Set CAIRN_PORT or CAIRN_HOST to another one.") from None
+    return listening
 
 
 def run() -> None:

@@ -23,7 +23,7 @@ class Service:
     """Calls over one connection pool, on loopback."""
 
     def __init__(self, url: str, token: str, process: "subprocess.Popen[bytes]", ready_seconds: float) -> None:
-        self.url, self.process, self.ready_seconds = url, process, ready_seconds
+        self.url, self.token, self.process, self.ready_seconds = url, token, process, ready_seconds
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._pool = urllib3.HTTPConnectionPool("127.0.0.1", int(url.rpartition(":")[2]), maxsize=32, headers=headers)
 

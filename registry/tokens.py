@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 from hmac import compare_digest
+from hmac import digest as keyed_digest
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +48,11 @@ class ProjectForbidden(Forbidden):
 class TokenNotFound(NotFound):
     code = "token-not-found"
     title = "No such token"
+
+
+class IdentityUnknown(NotFound):
+    code = "identity-unknown"
+    title = "This service cannot prove who it is"
 
 
 @dataclass(frozen=True)
@@ -166,6 +172,21 @@ def ensure_admin_token(session: Session, file: Path) -> None:
         handle.flush()
         os.fsync(handle.fileno())
     temporary.replace(file)
+
+
+def identity_proof(file: Path, address: str, nonce: str) -> str:
+    """What only a service that can read the admin token's file can say: hex of HMAC-SHA256 over address and nonce.
+
+    `address` is where the connection ends here ('127.0.0.1:8400'), so that whoever listens elsewhere cannot pass on
+    the answer as its own. The key has 256 random bits: an answer helps nobody to guess it. Raises IdentityUnknown.
+    """
+    try:
+        secret = file.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        secret = ""
+    if not secret:
+        raise IdentityUnknown(f"This service has no {file.name} file; call it with a token of your own.")
+    return keyed_digest(secret.encode(), f"cairn-identity\n{address}\n{nonce}".encode(), "sha256").hex()
 
 
 def issue_login_code(session: Session, token_secret: str) -> str:

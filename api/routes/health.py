@@ -1,11 +1,14 @@
-"""Whether the service lives, and whether it is ready. No token needed."""
+"""Whether the service lives, whether it is ready, and whether it is the one that it should be. No token needed."""
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
 from starlette.responses import JSONResponse, Response
 
 import migrations
-from api.deps import DatabaseDep
+from api.deps import DatabaseDep, SettingsDep
 from api.problems import problem_response, translate
+from registry import tokens
 from registry.errors import Unavailable
 
 router = APIRouter(tags=["health"])
@@ -36,3 +39,13 @@ def ready(database: DatabaseDep) -> Response:
         message = f"The database is at schema {revision}, this service needs {migrations.HEAD}."
         return problem_response(SchemaBehind(f"{message} Run 'cairn-server migrate'."))
     return JSONResponse({"status": "ready", "schema": revision})
+
+
+@router.get("/health/identity", include_in_schema=False)
+async def identity(
+    request: Request, settings: SettingsDep, nonce: Annotated[str, Query(pattern="^[0-9a-f]{32,128}$")]
+) -> Response:
+    """Proof for a client on this machine that this is the service of its CAIRN_HOME, before it sends the token."""
+    # Here and not in a thread: clients wait for it on every new connection, and the file has one line.
+    host, port = request.scope["server"]  # where this connection ends, not where the caller says it went
+    return JSONResponse({"proof": tokens.identity_proof(settings.admin_token_file, f"{host}:{port}", nonce)})

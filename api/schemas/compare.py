@@ -1,7 +1,7 @@
 """Shapes of compare."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
@@ -22,12 +22,19 @@ class CompareIn(Shape):
 
 
 class ScoreChangeOut(Answer):
-    """`delta` is oriented: negative is worse. `minimum_detectable`: the smallest fall that would have been found."""
+    """One benchmark on both sides. `delta` is candidate - baseline on the benchmark's own scale.
+
+    So negative is worse where `direction` is higher, positive where it is lower; where it is target, what counts is the
+    distance from the target, and `why` gives that. `verdict` has taken the direction into account. `stderr` (of the
+    delta), `minimum_detectable` (the smallest change that would have been found in 80 % of cases) and the figures in
+    `why` are on the same scale.
+    """
 
     benchmark: str
     metric: str
     filter: str
     capability: str | None
+    direction: Literal["higher", "lower", "target"]
     baseline: Number | None
     candidate: Number | None
     delta: float | None
@@ -47,6 +54,11 @@ class ScoreChangeOut(Answer):
 
 
 class CapabilityChangeOut(Answer):
+    """The mean over the benchmarks that both have, normalised: 0 is guessing, 1 perfect, and negative always worse.
+
+    The figures in `why` are normalised as the fields are.
+    """
+
     capability: str
     baseline: float
     candidate: float
@@ -66,15 +78,20 @@ class CapabilityChangeOut(Answer):
 
 
 class ConfigChangeOut(Answer):
+    """`change` is added, removed or changed. `not_recorded_on`: the side that recorded nothing of the whole group that
+    the path stands in. The value there is unknown then, and the path is no suspect."""
+
     path: str
     change: str
     class_: Annotated[str, Field(serialization_alias="class")]
     old: Any
     new: Any
+    not_recorded_on: Literal["baseline", "candidate"] | None
 
     @classmethod
     def from_row(cls, row: ConfigChange) -> Self:
-        return cls.model_construct(path=row.path, change=row.change, class_=row.kind, old=row.old, new=row.new)
+        own = {name: getattr(row, name) for name in ("path", "change", "old", "new", "not_recorded_on")}
+        return cls.model_construct(class_=row.kind, **own)
 
 
 class SourceChangeOut(Answer):
@@ -89,7 +106,11 @@ class SourceChangeOut(Answer):
 
 
 class DataChangesOut(Answer):
-    """`total_variation` null: a mix is not known; `why` says which."""
+    """`total_variation` null: a mix is not known; `why` says which.
+
+    `by_lineage`: a side resumed from a checkpoint that had seen other data, so shares and distances are of the tokens
+    seen, over all of it. `note`: what of that past could not be counted.
+    """
 
     baseline: str | None
     candidate: str | None
@@ -97,6 +118,8 @@ class DataChangesOut(Answer):
     jensen_shannon_bits: float | None
     sources: list[SourceChangeOut]
     why: str
+    by_lineage: bool
+    note: str
 
     @classmethod
     def from_row(cls, row: DataChanges) -> Self:
@@ -111,6 +134,8 @@ class DataChangesOut(Answer):
                 for each in mix.sources
             ],
             why=mix.why,
+            by_lineage=row.by_lineage,
+            note=row.note,
         )
 
 
@@ -171,6 +196,8 @@ class ScoreKeyOut(Answer):
 
 
 class ComparisonOut(Answer):
+    """`config_why` and `environment_why` say what one side did not record and is not compared; empty where all is."""
+
     baseline: CheckpointRef
     candidate: CheckpointRef
     scores: list[ScoreChangeOut]
@@ -178,9 +205,11 @@ class ComparisonOut(Answer):
     only_baseline: list[ScoreKeyOut]
     only_candidate: list[ScoreKeyOut]
     config_changes: list[ConfigChangeOut]
+    config_why: str
     data_changes: DataChangesOut
     code_changes: CodeChangesOut
     environment_changes: list[ConfigChangeOut]
+    environment_why: str
     suspects: list[SuspectOut]
 
     @classmethod
@@ -193,8 +222,10 @@ class ComparisonOut(Answer):
             only_baseline=ScoreKeyOut.of(row.scores.only_baseline),
             only_candidate=ScoreKeyOut.of(row.scores.only_candidate),
             config_changes=[ConfigChangeOut.from_row(each) for each in row.config_changes],
+            config_why=row.config_why,
             data_changes=DataChangesOut.from_row(row.data_changes),
             code_changes=CodeChangesOut.from_row(row.code_changes),
             environment_changes=[ConfigChangeOut.from_row(each) for each in row.environment_changes],
+            environment_why=row.environment_why,
             suspects=[SuspectOut.from_row(each) for each in row.suspects],
         )

@@ -13,10 +13,11 @@ from registry.checkpoints.completeness import resumability_of
 from registry.db import join_number
 from registry.filters import syntax
 from registry.filters.columns import Columns, Value
-from registry.filters.fields import find_field
+from registry.filters.fields import CATALOGUE, FieldType, find_field
 from registry.filters.print import field_to_text
 from registry.filters.query import Prepared
 from registry.filters.tables import checkpoint
+from registry.ids import to_text
 from registry.types import PieceName, Presence, Resumability
 
 
@@ -41,7 +42,11 @@ class CheckpointIdentity:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRow:
-    """One line of a list. `values`: the fields that the query asks for or names, as they were written there."""
+    """One line of a list. `values`: the fields that the query asks for or names, as they were written there.
+
+    An id among the values is text, as everybody outside knows it. `saved_at_assumed`: nobody said when it was
+    saved, and `saved_at` is when its record arrived.
+    """
 
     checkpoint: CheckpointIdentity
     state: str
@@ -54,6 +59,7 @@ class CheckpointRow:
     milestone: bool
     notes: str | None
     superseded: bool
+    saved_at_assumed: bool
     resumability: Resumability
     pieces: Mapping[PieceName, Presence]
     values: Mapping[str, Any]
@@ -62,9 +68,11 @@ class CheckpointRow:
 # In every row, by their names in the catalogue.
 _ALWAYS: Final = (
     *("id", "project", "run.id", "run.name", "attempt", "step", "kind", "saved_at", "state", "loss", "lr"),
-    *("tokens_seen", "epoch", "format", "data_version", "milestone", "notes", "superseded"),
+    *("tokens_seen", "epoch", "format", "data_version", "milestone", "notes", "superseded", "saved_at_assumed"),
     *("pieces.weights", "pieces.optimizer", "pieces.data_position", "pieces.random_state"),
 )
+
+_IDS: Final = frozenset(".".join(path) for path, spec in CATALOGUE.items() if spec.type is FieldType.ID)
 
 
 def read_rows(session: Session, prepared: Prepared, page: Sequence[int]) -> tuple[CheckpointRow, ...]:
@@ -129,11 +137,14 @@ def _row(read: Mapping[str, Any], asked: Sequence[str]) -> CheckpointRow:
         kind=read["kind"],
         saved_at=read["saved_at"],
     )
-    own = ("state", "loss", "lr", "tokens_seen", "epoch", "format", "data_version", "milestone", "notes", "superseded")
+    own = (
+        *("state", "loss", "lr", "tokens_seen", "epoch", "format", "data_version", "milestone", "notes"),
+        *("superseded", "saved_at_assumed"),
+    )
     return CheckpointRow(
         checkpoint=identity,
         **{name: read[name] for name in own},
         resumability=resumability_of(pieces),
         pieces=pieces,
-        values={name: read[name] for name in asked},
+        values={name: to_text(read[name]) if name in _IDS else read[name] for name in asked},
     )

@@ -46,10 +46,37 @@ def orient(value: float, stderr: float | None, benchmark: Benchmark, metric: str
     top = TOP.get(benchmark.scale)
     chance = benchmark.chance or 0.0
     if benchmark.direction is Direction.TARGET and top is not None:
-        target = 0.5 if benchmark.chance is None else chance / top
-        span = max(target, 1 - target) * top
-        folded = 1 - abs(value - target * top) / span
+        target = target_of(benchmark)
+        span = max(target, top - target)
+        folded = 1 - abs(value - target) / span
         return Oriented(folded, None if stderr is None else stderr / span)
     offset, span = (0.0, 1.0) if top is None else (chance, top - chance)
     sign = -1 if benchmark.direction is Direction.LOWER else 1
     return Oriented(sign * (value - offset) / span, None if stderr is None else stderr / span)
+
+
+def bounds(benchmark: Benchmark) -> tuple[float, float] | None:
+    """The worst and the best that a score can be on the common scale; None where its own scale has no top."""
+    top = TOP.get(benchmark.scale)
+    if top is None:
+        return None
+    if benchmark.direction is Direction.TARGET:
+        return 0.0, 1.0
+    worst, best = sorted(orient(end, None, benchmark, "").value for end in (0.0, top))
+    return worst, best
+
+
+def units_of(benchmark: Benchmark) -> float | None:
+    """How many units of its own one unit of the common scale is; None where its own scale has no top."""
+    top = TOP.get(benchmark.scale)
+    if top is None:
+        return None
+    if benchmark.direction is Direction.TARGET:
+        target = target_of(benchmark)
+        return max(target, top - target)
+    return top - (benchmark.chance or 0.0)
+
+
+def target_of(benchmark: Benchmark) -> float:
+    """The value that is best, where neither more nor less is: half of the scale unless the table says another."""
+    return TOP[benchmark.scale] / 2 if benchmark.chance is None else benchmark.chance

@@ -8,9 +8,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from registry.evals.verdict_words import Z_95, Shown
+
 ALPHA = 0.05
 MARGIN = 0.01  # assumed: one chance-normalised point is the least change that matters
-Z_95 = 1.6448536269514722  # one-sided .05, and the two-sided 90 % interval
 Z_POWER_80 = 0.8416212335729143
 Z_TWO_SIDED_95 = 1.959963984540054
 DETECTABLE = Z_95 + Z_POWER_80  # 2.4865: standard errors that a change must have to be seen in 80 % of cases
@@ -112,37 +113,46 @@ def verdict(
     *,
     margin: float | None = MARGIN,
     assumed: bool = False,
+    shown: Shown | None = None,
+    room: tuple[float, float] | None = None,
 ) -> tuple[str, str]:
     """(verdict, why). `margin` is None on scales that have no points; `assumed` errors carry only a suspicion.
 
     In this order: regressed (q <= .05 and a loss of the margin or more), suspected (p <= .05), unchanged (the 90 %
-    interval lies within the margin), improved (as regressed, upwards), else inconclusive.
+    interval lies within the margin), improved (as regressed, upwards), else inconclusive. The words give figures as
+    `shown` does (default: on the common scale); `room`: how far it could (fall, rise) at most, on the common scale.
     """
+    shown = shown or Shown(change.difference, change.stderr, in_points=margin is not None)
+    found, words = _verdict(change, q_drop, q_gain, margin, assumed, shown, room)
+    return found, shown.told(words)
+
+
+def _verdict(
+    change: Change,
+    q_drop: float,
+    q_gain: float,
+    margin: float | None,
+    assumed: bool,
+    shown: Shown,
+    room: tuple[float, float] | None,
+) -> tuple[str, str]:
     d, least = change.difference, margin or 0.0
     low, high = d - Z_95 * change.stderr, d + Z_95 * change.stderr
     if d < 0 and d <= -least and q_drop <= ALPHA and not assumed:
-        return REGRESSED, f"fell by {_points(-d, margin)} with q = {q_drop:.2g}"
+        return REGRESSED, f"{shown.moved()} with q = {q_drop:.2g}"
     if d < 0 and change.p_drop <= ALPHA:
-        return SUSPECTED, _suspicion(change, q_drop, margin, assumed)
+        return SUSPECTED, _suspicion(change, q_drop, margin, assumed, shown)
     if d > 0 and d >= least and q_gain <= ALPHA and not assumed:
-        return IMPROVED, f"rose by {_points(d, margin)} with q = {q_gain:.2g}"
-    interval = f"the 90 % interval is {_points(low, margin, sign=True)} to {_points(high, margin, sign=True)}"
+        return IMPROVED, f"{shown.moved()} with q = {q_gain:.2g}"
     if margin is not None and -margin < low and high < margin:
-        return UNCHANGED, f"{interval}, inside the margin of {_points(margin, margin)}"
-    return INCONCLUSIVE, f"{interval}; only a change of {_points(change.detectable, margin)} would be seen reliably"
+        return UNCHANGED, f"{shown.interval()}, inside the margin of {shown.margin(margin)}"
+    return INCONCLUSIVE, f"{shown.interval()}; {shown.detectable(change.detectable, room)}"
 
 
-def _suspicion(change: Change, q_drop: float, margin: float | None, assumed: bool) -> str:
-    fell = f"fell by {_points(-change.difference, margin)} with p = {change.p_drop:.2g}"
+def _suspicion(change: Change, q_drop: float, margin: float | None, assumed: bool, shown: Shown) -> str:
+    moved = f"{shown.moved()} with p = {change.p_drop:.2g}"
     if assumed:
-        return f"{fell}, but the standard error is assumed"
+        return f"{moved}, but the standard error is assumed"
     if q_drop > ALPHA:
-        return f"{fell}, but q = {q_drop:.2g} after correction for the number of comparisons"
-    return f"{fell}, less than the margin of {_points(margin or 0.0, margin)}"
-
-
-def _points(value: float, margin: float | None, *, sign: bool = False) -> str:
-    """In points where the scale has them, else as a plain number."""
-    if margin is None:
-        return f"{value:+.3g}" if sign else f"{value:.3g}"
-    return f"{100 * value:+.1f} points" if sign else f"{100 * value:.1f} points"
+        return f"{moved}, but q = {q_drop:.2g} after correction for the number of comparisons"
+    return f"{moved}, less than the margin of {shown.margin(margin or 0.0)}"

@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Self
 
 from registry.errors import Malformed
 
@@ -12,7 +12,10 @@ MOST_SHOWN = 12  # of what was expected; `expected` holds all of it
 
 
 class InvalidFilter(Malformed):
-    """`position`: 0-based character offset into the text; `expected`: what could stand there, in words."""
+    """`position`: 0-based character offset into the text; `expected`: what could stand there, in words.
+
+    The message counts characters from 1, as people do.
+    """
 
     code = "invalid-filter"
     title = "The filter could not be read"
@@ -30,9 +33,18 @@ class InvalidFilter(Malformed):
         shown = [*expected[:MOST_SHOWN], "…"] if len(expected) > MOST_SHOWN else expected
         wanted = f" Expected {in_words(shown)}." if shown else ""
         tail = f" {hint}" if hint else ""
-        message = f"At character {position}: {problem}.{wanted}{tail}\n{_shown(text, position)}"
+        message = f"At character {position + 1}: {problem}.{wanted}{tail}\n{_shown(text, position)}"
         super().__init__(message, position=position, expected=list(expected), **extras)
         self.problem = problem
+
+    def within(self, parameter: str) -> Self:
+        """The same mistake, named after the parameter that it stands in: filter, order_by or fields."""
+        self.extras["parameter"] = parameter
+        self.title = f"The {parameter} could not be read"  # type: ignore[misc]  # of this one error
+        if parameter != "filter":
+            self.message = f"In {parameter}, at character{self.message.removeprefix('At character')}"
+            self.args = (self.message,)
+        return self
 
 
 def in_words(items: Sequence[str]) -> str:

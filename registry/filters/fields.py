@@ -66,7 +66,7 @@ _SPECS: list[FieldSpec] = [
     *_closed(_T.TEXT, "project", "format", "data_version", "notes"),
     *_closed(_T.TEXT, "run.name", "run.kind", "run.owner", "run.team", "run.model_family"),
     *_closed(_T.TEXT, "code.commit", "code.remote", "layout.sharding", "layout.format"),
-    *_closed(_T.BOOLEAN, "superseded", "milestone", "code.dirty"),
+    *_closed(_T.BOOLEAN, "superseded", "milestone", "saved_at_assumed", "code.dirty"),
     *_closed(_T.CHOICE, "kind", choices=Kind),
     *_closed(_T.CHOICE, "state", choices=CheckpointState),
     *_closed(_T.CHOICE, "resumability", choices=Resumability),

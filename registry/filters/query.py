@@ -90,8 +90,7 @@ def _reading(parameter: str) -> Iterator[None]:
     try:
         yield
     except InvalidFilter as error:
-        error.extras["parameter"] = parameter
-        raise
+        raise error.within(parameter) from None
 
 
 def _is_sqlite(session: Session) -> bool:
@@ -113,7 +112,7 @@ def _percentiles(used: Sequence[_Use], capabilities: CapabilityResolver | None) 
         if percentiles is None:
             what = f"there are too few scored checkpoints to rank {name!r}, or no such capability"
             expected = ["a capability with a population of at least 20 checkpoints from 3 runs"]
-            raise InvalidFilter(what, use.text, use.field.place(1), expected, parameter=use.parameter)
+            raise InvalidFilter(what, use.text, use.field.place(1), expected).within(use.parameter)
         found[name] = percentiles
     return found
 

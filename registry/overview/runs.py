@@ -22,6 +22,7 @@ SORTS: Final = ("saved", "name", "checkpoints", "size")
 class RunOverview:
     """`newest_id`: the last checkpoint in the order of (attempt, step), committed or pending.
 
+    `attempts` counts them; `attempt` is the newest one's number, which may be larger: numbers may have gaps.
     `state` is the newest attempt's; None where nobody opened it, so that its state is only a default.
     """
 
@@ -35,6 +36,7 @@ class RunOverview:
     saved_at: datetime | None
     newest_id: int | None
     attempts: int
+    attempt: int | None
     state: str | None
     heartbeat_at: datetime | None
     heartbeat_step: int | None
@@ -79,7 +81,8 @@ def list_run_overviews(
     if project_ids is not None:
         query = query.where(Run.project_id.in_(project_ids))
     if contains:
-        query = query.where(func.lower(Run.name).contains(contains.lower(), autoescape=True))
+        part = contains.lower().replace("\0", "\N{SYMBOL FOR NULL}")  # no name has it; PostgreSQL refuses NUL
+        query = query.where(func.lower(Run.name).contains(part, autoescape=True))
     if after is not None:
         query = query.where(keyset.after(keys, keyset.from_plain(keys, after)))
     found = [tuple(row) for row in session.execute(query.order_by(*(key.clause for key in keys)).limit(limit + 1))]
@@ -136,19 +139,20 @@ def _keys(counts: Subquery, sort: str) -> list[Key]:
     return [first, *last]
 
 
-def _attempts(session: Session, runs: Sequence[Run]) -> dict[int, Attempt]:
-    """The newest attempt of each run; its number is how many there are."""
+def _attempts(session: Session, runs: Sequence[Run]) -> dict[int, tuple[Attempt, int]]:
+    """The newest attempt of each run, and how many there are."""
     if not runs:
         return {}
     numbers = (
-        select(Attempt.run_id, func.max(Attempt.number).label("number"))
+        select(Attempt.run_id, func.max(Attempt.number).label("number"), func.count().label("amount"))
         .where(any_of((Attempt.project_id, Attempt.run_id), [(run.project_id, run.id) for run in runs]))
         .group_by(Attempt.run_id)
         .subquery()
     )
-    query = select(Attempt).join(numbers, (numbers.c.run_id == Attempt.run_id) & (numbers.c.number == Attempt.number))
+    same = (numbers.c.run_id == Attempt.run_id) & (numbers.c.number == Attempt.number)
     own = Attempt.project_id.in_({run.project_id for run in runs})
-    return {attempt.run_id: attempt for attempt in session.scalars(query.where(own))}
+    found = session.execute(select(Attempt, numbers.c.amount).join(numbers, same).where(own))
+    return {attempt.run_id: (attempt, amount) for attempt, amount in found}
 
 
 def _newest(session: Session, runs: Sequence[Run]) -> dict[int, int]:
@@ -171,9 +175,9 @@ def _newest(session: Session, runs: Sequence[Run]) -> dict[int, int]:
     return {run_id: checkpoint_id for run_id, checkpoint_id in found if checkpoint_id is not None}
 
 
-def _overview(row: Sequence[Any], attempts: dict[int, Attempt], newest: dict[int, int]) -> RunOverview:
+def _overview(row: Sequence[Any], attempts: dict[int, tuple[Attempt, int]], newest: dict[int, int]) -> RunOverview:
     run, project, checkpoints, saved_at = row[:4]
-    attempt = attempts.get(run.id)
+    attempt, amount = attempts.get(run.id, (None, 0))
     return RunOverview(
         id=run.id,
         project_id=run.project_id,
@@ -184,7 +188,8 @@ def _overview(row: Sequence[Any], attempts: dict[int, Attempt], newest: dict[int
         checkpoints=checkpoints or 0,
         saved_at=saved_at,
         newest_id=newest.get(run.id),
-        attempts=attempt.number if attempt else 0,
+        attempts=amount,
+        attempt=attempt.number if attempt else None,
         state=attempt.state if attempt and _is_reported(attempt) else None,
         heartbeat_at=attempt.heartbeat_at if attempt else None,
         heartbeat_step=attempt.heartbeat_step if attempt else None,

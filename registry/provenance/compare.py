@@ -1,7 +1,7 @@
 """Two checkpoints side by side: what got worse or better, what changed between them, and which change is suspect."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import select
@@ -17,7 +17,6 @@ from registry.models import (
     Checkpoint,
     CodeVersion,
     Config,
-    DataSource,
     DataVersion,
     Environment,
     Layout,
@@ -26,7 +25,8 @@ from registry.models import (
 )
 from registry.provenance.association import PastPair
 from registry.provenance.config_diff import ConfigChange, Scalar, diff_configs
-from registry.provenance.data_mix import MixChange, Source, compare_mixes
+from registry.provenance.data_mix import MixChange, SourceChange, compare_mixes, shares
+from registry.provenance.data_seen import DataSeen, Stage, data_seen, earlier_stages, read_mixes
 from registry.provenance.score_changes import ScoreChanges, compare_scores
 from registry.provenance.suspects import (
     Change,
@@ -39,17 +39,24 @@ from registry.provenance.suspects import (
 from registry.snapshots import CodeSpec, flatten
 
 WHOLLY_REPLACED = 0.999  # total variation from which two mixes have nothing in common
+NAMED_GROUPS = 6  # of a config, which are named as not recorded
 
 __all__ = ["CodeChanges", "Comparison", "DataChanges", "compare_checkpoints", "compare_scores"]
 
 
 @dataclass(frozen=True, slots=True)
 class DataChanges:
-    """The data versions by name (None: not recorded), and how their mixes differ."""
+    """The data versions by name (None: not recorded), and how what was seen of their sources differs.
+
+    `by_lineage`: a side has seen an earlier data version as well, through what it resumed from, and the shares are of
+    the tokens seen. `note`: what of the past could not be counted.
+    """
 
     baseline: str | None
     candidate: str | None
     mix: MixChange
+    by_lineage: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +79,22 @@ class CodeChanges:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything that a comparison says. `config_known`: whether each side recorded a config at all."""
+    """Everything that a comparison says. `*_known`: whether each side recorded a config, an environment at all.
+
+    `config_why` and `environment_why` say what is not recorded, and on which side; empty where both are whole.
+    """
 
     baseline: CheckpointIdentity
     candidate: CheckpointIdentity
     scores: ScoreChanges
     config_changes: tuple[ConfigChange, ...]
     config_known: tuple[bool, bool]
+    config_why: str
     data_changes: DataChanges
     code_changes: CodeChanges
     environment_changes: tuple[ConfigChange, ...]
+    environment_known: tuple[bool, bool]
+    environment_why: str
     suspects: tuple[Suspect, ...]
 
 
@@ -98,12 +111,13 @@ class _Side:
     data_version: DataVersion | None
     code: CodeSpec | None
     attempt_changes: str | None
+    resumed: bool
 
 
 def compare_checkpoints(
     session: Session, baseline_id: int, candidate_id: int, history: Iterable[PastPair] = ()
 ) -> Comparison:
-    """Compare two checkpoints, in at most nine statements. Raises CheckpointNotFound.
+    """Compare two checkpoints, in at most ten statements. Raises CheckpointNotFound.
 
     `history` holds earlier pairs whose outcome is known; without it every likelihood ratio of a suspect is 1.
     """
@@ -124,16 +138,21 @@ def compare_checkpoints(
             *_training_suspects(old, new),
         ]
         suspects = rank_suspects(changes, scores.fallen_capabilities(), history)
+    config_known = (old.config_id is not None, new.config_id is not None)
+    environment_known = (old.environment_id is not None, new.environment_id is not None)
     return Comparison(
-        old.identity,
-        new.identity,
-        scores,
-        tuple(config),
-        (old.config_id is not None, new.config_id is not None),
-        data,
-        code,
-        tuple(environment),
-        tuple(suspects),
+        baseline=old.identity,
+        candidate=new.identity,
+        scores=scores,
+        config_changes=tuple(config),
+        config_known=config_known,
+        config_why=_not_recorded("config", config_known, config),
+        data_changes=data,
+        code_changes=code,
+        environment_changes=tuple(environment),
+        environment_known=environment_known,
+        environment_why=_not_recorded("environment", environment_known, environment),
+        suspects=tuple(suspects),
     )
 
 
@@ -186,6 +205,7 @@ def _side(
         data_version=data,
         code=None if code is None else CodeSpec(code.commit, code.dirty, code.diff_digest, code.remote),
         attempt_changes=attempt.changes,
+        resumed=attempt.resumed_from_step is not None,
     )
 
 
@@ -225,11 +245,25 @@ def _config_changes(session: Session, old: _Side, new: _Side) -> list[ConfigChan
         bodies = _bodies(session, Config, sides)
         changes = diff_configs(bodies[old.config_id], bodies[new.config_id])
     if old.layout is not None and new.layout is not None and old.layout.id != new.layout.id:
-        changes += [
-            ConfigChange(each.path, each.change, "parallel", each.old, each.new)
-            for each in diff_configs(_layout_values(old.layout), _layout_values(new.layout))
-        ]
+        layouts = diff_configs(_layout_values(old.layout), _layout_values(new.layout))
+        changes += [replace(each, kind="parallel") for each in layouts]
     return changes
+
+
+def _not_recorded(what: str, known: tuple[bool, bool], changes: Sequence[ConfigChange]) -> str:
+    """What cannot be compared since one side did not record it; what was not recorded has not been removed."""
+    missing = [name for name, there in zip(("baseline", "candidate"), known, strict=True) if not there]
+    if missing:
+        return f"no {what} is recorded for the {' and the '.join(missing)}"
+    said = []
+    for side in ("baseline", "candidate"):
+        paths = [each.path for each in changes if each.not_recorded_on == side]
+        groups = list(dict.fromkeys(path.split(".", 1)[0] for path in paths))
+        if groups:
+            more = f" and {len(groups) - NAMED_GROUPS} more" if len(groups) > NAMED_GROUPS else ""
+            values = f"{len(paths)} {'value' if len(paths) == 1 else 'values'}"
+            said.append(f"the {side} recorded nothing of {', '.join(groups[:NAMED_GROUPS])}{more} ({values})")
+    return "; ".join(said)
 
 
 def _layout_values(layout: Layout) -> dict[str, Scalar]:
@@ -244,33 +278,60 @@ def _environment_changes(session: Session, old: _Side, new: _Side) -> list[Confi
         return []
     sides = [(each.project_id, each.environment_id) for each in (old, new)]
     bodies = _bodies(session, Environment, sides)
-    return [
-        ConfigChange(each.path, each.change, "env", each.old, each.new)
-        for each in diff_configs(bodies[old.environment_id], bodies[new.environment_id])
-    ]
+    found = diff_configs(bodies[old.environment_id], bodies[new.environment_id])
+    return [replace(each, kind="env") for each in found]
 
 
 def _data_changes(session: Session, old: _Side, new: _Side) -> DataChanges:
-    versions = [each.data_version for each in (old, new)]
-    mixes = _mixes(session, [each for each in versions if each is not None])
-    sides: list[Mapping[str, Source] | None] = [mixes.get(each.id) if each is not None else None for each in versions]
-    mix = compare_mixes(sides[0], sides[1], old.tokens_seen, new.tokens_seen)
-    names = [each.name if each is not None else None for each in versions]
-    return DataChanges(names[0], names[1], mix)
-
-
-def _mixes(session: Session, versions: Iterable[DataVersion]) -> dict[int, dict[str, Source]]:
-    wanted = list(versions)
-    if not wanted:
-        return {}
-    query = select(DataSource).where(
-        DataSource.project_id.in_({each.project_id for each in wanted}),
-        DataSource.data_version_id.in_({each.id for each in wanted}),
+    resumed = list(dict.fromkeys(each.identity.id for each in (old, new) if each.resumed))
+    earlier = earlier_stages(session, resumed) if resumed else {}
+    own = [Stage(each.data_version, each.tokens_seen) for each in (old, new)]
+    stages = [*own, *(stage for path in earlier.values() for stage in path)]
+    versions = {stage.data_version.id: stage.data_version for stage in stages if stage.data_version is not None}
+    mixes = read_mixes(session, list(versions.values()))
+    sides = [
+        data_seen(stage, earlier.get(side.identity.id, []), mixes) for stage, side in zip(own, (old, new), strict=True)
+    ]
+    names = [each.data_version.name if each.data_version is not None else None for each in (old, new)]
+    mix = compare_mixes(sides[0].mix, sides[1].mix, old.tokens_seen, new.tokens_seen)
+    notes = "; ".join(
+        f"{name}: {side.note}" for name, side in zip(("baseline", "candidate"), sides, strict=True) if side.note
     )
-    found: dict[int, dict[str, Source]] = {}
-    for row in session.scalars(query):
-        found.setdefault(row.data_version_id, {})[row.source] = Source(row.weight, row.tokens)
-    return found
+    by_lineage = any(each.by_lineage for each in sides)
+    return DataChanges(names[0], names[1], _as_recorded(mix, sides, names), by_lineage, notes)
+
+
+def _as_recorded(mix: MixChange, sides: Sequence[DataSeen], names: Sequence[str | None]) -> MixChange:
+    """Without the distance where it would only say that two data sets have two names.
+
+    A data version with one source, of which the other side has nothing, is a name for a mix that nobody recorded: what
+    the two share inside is unknown.
+    """
+    if None in names:
+        return mix
+    moved = mix.total_variation is not None and mix.total_variation > WHOLLY_REPLACED
+    unknown = [
+        name
+        for name, side in zip(("baseline", "candidate"), sides, strict=True)
+        if shares(side.mix or {}) is None or (moved and len(side.mix or {}) == 1)
+    ]
+    if not unknown or names[0] == names[1]:
+        return mix
+    whose = "their mixes are" if len(unknown) == 2 else f"the mix of the {unknown[0]} is"
+    bare = tuple(_without_absence(each) for each in mix.sources)
+    return MixChange(None, None, bare, f"another data version ({names[0]} → {names[1]}); {whose} not recorded")
+
+
+def _without_absence(source: SourceChange) -> SourceChange:
+    """Of a mix that nobody recorded, a source with another name may well be part."""
+    return replace(
+        source,
+        old_share=source.old_share or None,
+        new_share=source.new_share or None,
+        old_tokens=source.old_tokens or None,
+        new_tokens=source.new_tokens or None,
+        jensen_shannon_bits=None,
+    )
 
 
 def _code_changes(old: CodeSpec | None, new: CodeSpec | None) -> CodeChanges:
@@ -301,12 +362,14 @@ def _code_changes(old: CodeSpec | None, new: CodeSpec | None) -> CodeChanges:
 def _data_suspects(data: DataChanges) -> list[Change]:
     """By source; as a whole where the mix is unknown, or nothing of it stayed, so that no source stands out."""
     replaced = data.mix.total_variation is not None and data.mix.total_variation > WHOLLY_REPLACED
-    if data.baseline == data.candidate or (data.mix.total_variation is not None and not replaced):
+    if data.mix.total_variation is not None and not replaced:
         return changes_of_mix(data.mix)
-    if data.baseline is None or data.candidate is None:
-        return []
-    why = "which have no source in common" if replaced else data.mix.why
-    return [Change("data_version", "data", 1.0, f"data version went from {data.baseline} to {data.candidate}, {why}")]
+    if data.baseline is None or data.candidate is None or data.baseline == data.candidate:
+        return changes_of_mix(data.mix)
+    if not replaced:
+        return [Change("data_version", "data", 1.0, data.mix.why)]
+    words = f"data version went from {data.baseline} to {data.candidate}, which have no source in common"
+    return [Change("data_version", "data", 1.0, words)]
 
 
 def _code_suspects(code: CodeChanges) -> list[Change]:

@@ -8,15 +8,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from registry.evals import significance
-from registry.evals.normalise import has_points
+from registry.evals.normalise import bounds, has_points
 from registry.evals.results import ScoreKey
 from registry.evals.significance import MARGIN, Change, benjamini_hochberg
+from registry.evals.verdict_words import Shown
 from registry.provenance.score_pairs import Pair
 
 
 @dataclass(frozen=True, slots=True)
 class CapabilityComparison:
-    """A capability's composite: the mean, chance-normalised, over the benchmarks that both sides have."""
+    """A capability's composite: the mean, chance-normalised, over the benchmarks that both sides have.
+
+    Below 0 is always worse. `why` gives the normalised figures as they are, `why_in_points` in hundredths, where the
+    scale has points; `detects`: whether any change that the scales allow would be seen.
+    """
 
     capability: str
     baseline: float
@@ -29,6 +34,8 @@ class CapabilityComparison:
     verdict: str
     why: str
     benchmarks: tuple[str, ...]
+    why_in_points: str = ""
+    detects: bool = True
 
 
 def composites(tested: Sequence[Pair]) -> list[CapabilityComparison]:
@@ -52,6 +59,7 @@ class _Mean:
     assumed: bool
     benchmarks: tuple[str, ...]
     has_points: bool
+    bounds: tuple[float, float] | None  # the worst and the best that the mean can be
 
 
 def _representative(pairs: Sequence[Pair]) -> _Mean:
@@ -84,6 +92,7 @@ def _mean_of_pairs(pairs: Sequence[Pair]) -> _Mean:
         any(pair.assumed for pair in pairs),
         tuple(sorted(pair.benchmark.name for pair in pairs)),
         all(has_points(pair.benchmark) for pair in pairs),
+        _mean_bounds([bounds(pair.benchmark) for pair in pairs]),
     )
 
 
@@ -95,7 +104,15 @@ def _mean(members: Sequence[_Mean]) -> _Mean:
         any(member.assumed for member in members),
         tuple(sorted(name for member in members for name in member.benchmarks)),
         all(member.has_points for member in members),
+        _mean_bounds([member.bounds for member in members]),
     )
+
+
+def _mean_bounds(each: Sequence[tuple[float, float] | None]) -> tuple[float, float] | None:
+    known = [ends for ends in each if ends is not None]
+    if len(known) < len(each):
+        return None
+    return math.fsum(low for low, _ in known) / len(known), math.fsum(high for _, high in known) / len(known)
 
 
 def _averaged(changes: Sequence[Change]) -> Change:
@@ -110,9 +127,23 @@ def _averaged(changes: Sequence[Change]) -> Change:
 def _composite(name: str, mean: _Mean, q_drop: float, q_gain: float) -> CapabilityComparison:
     change = mean.change
     margin = MARGIN if mean.has_points else None
-    verdict, why = significance.verdict(change, q_drop, q_gain, margin=margin, assumed=mean.assumed)
-    fell = change.difference < 0
+    room = None if mean.bounds is None else (mean.values[0] - mean.bounds[0], mean.bounds[1] - mean.values[0])
+    what = "the normalised mean" if mean.has_points else "the mean, turned so that more is better,"
     count = len(mean.benchmarks)
+    over = f"over {count} {'benchmark' if count == 1 else 'benchmarks'} that both have"
+    said = [
+        significance.verdict(
+            change,
+            q_drop,
+            q_gain,
+            margin=margin,
+            assumed=mean.assumed,
+            shown=Shown(change.difference, change.stderr, what=what, note=over, in_points=in_points),
+            room=room,
+        )
+        for in_points in (False, mean.has_points)
+    ]
+    fell = change.difference < 0
     return CapabilityComparison(
         name,
         *mean.values,
@@ -121,7 +152,9 @@ def _composite(name: str, mean: _Mean, q_drop: float, q_gain: float) -> Capabili
         p_value=change.p_drop if fell else change.p_gain,
         q_value=q_drop if fell else q_gain,
         minimum_detectable=change.detectable,
-        verdict=verdict,
-        why=f"over {count} {'benchmark' if count == 1 else 'benchmarks'} that both have: {why}",
+        verdict=said[0][0],
+        why=said[0][1],
         benchmarks=mean.benchmarks,
+        why_in_points=said[1][1],
+        detects=room is None or change.detectable <= max(room),
     )

@@ -5,7 +5,7 @@ are compared with `-` and `_` as the same, and by the aliases below, so that the
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -122,13 +122,18 @@ _WORDS: dict[str, bool | str | None] = {
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """One path that differs. `change` is added, removed or changed; `kind` one of the classes above, else model."""
+    """One path that differs. `change` is added, removed or changed; `kind` one of the classes above, else model.
+
+    `not_recorded_on`: the side (baseline, candidate) that recorded nothing of the whole group that the path stands in;
+    the value there is unknown then, and nothing says that it changed.
+    """
 
     path: str
     change: str
     kind: str
     old: Any
     new: Any
+    not_recorded_on: str | None = None
 
 
 def canonical(value: Scalar) -> bool | str | Decimal | None:
@@ -184,20 +189,33 @@ def _holds(path: str, segments: list[str], word: str) -> bool:
 
 def diff_configs(old: Mapping[str, Scalar], new: Mapping[str, Scalar]) -> list[ConfigChange]:
     """The paths that differ between two configurations, given as dotted paths and values, in order of path."""
-    before = {canonical_path(path): (path, value) for path, value in old.items()}
-    after = {canonical_path(path): (path, value) for path, value in new.items()}
+    before = {canonical_path(path): (path, value) for path, value in old.items() if path}  # an empty object has no path
+    after = {canonical_path(path): (path, value) for path, value in new.items() if path}
+    old_groups, new_groups = _groups(before), _groups(after)
     changes = []
     for key in sorted(before.keys() | after.keys()):
         if key not in after:
             path, value = before[key]
-            changes.append(ConfigChange(path, "removed", classify(path), value, None))
+            unknown = "candidate" if _is_unrecorded(key, new_groups) else None
+            changes.append(ConfigChange(path, "removed", classify(path), value, None, unknown))
         elif key not in before:
             path, value = after[key]
-            changes.append(ConfigChange(path, "added", classify(path), None, value))
+            unknown = "baseline" if _is_unrecorded(key, old_groups) else None
+            changes.append(ConfigChange(path, "added", classify(path), None, value, unknown))
         elif _differ(before[key][1], after[key][1]):
             path, value = after[key]
             changes.append(ConfigChange(path, "changed", classify(path), before[key][1], value))
     return changes
+
+
+def _groups(paths: Iterable[str]) -> set[str]:
+    return {path.split(".", 1)[0] for path in paths}
+
+
+def _is_unrecorded(path: str, groups: set[str]) -> bool:
+    """Whether a side with these groups says nothing of the group that the path is in, or nothing at all."""
+    group, dot, _ = path.partition(".")
+    return not groups or (bool(dot) and group not in groups)
 
 
 def _differ(old: Scalar, new: Scalar) -> bool:

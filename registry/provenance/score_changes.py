@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from registry.evals import significance
-from registry.evals.normalise import has_points
+from registry.evals.normalise import bounds, has_points, target_of, units_of
 from registry.evals.results import EvalResult, ScoreKey
 from registry.evals.significance import MARGIN, NOT_COMPARABLE, Change, benjamini_hochberg
+from registry.evals.verdict_words import Shown
 from registry.provenance.composites import CapabilityComparison, composites
 from registry.provenance.score_pairs import Lookup, Pair, PairedCounts, matched, tested
+from registry.types import Direction
 
 WORSE = (significance.REGRESSED, significance.SUSPECTED)
 
@@ -26,8 +28,10 @@ __all__ = ["EvalResult", "PairedCounts", "ScoreChanges", "ScoreComparison", "com
 class ScoreComparison:
     """One benchmark on both sides. `delta` (candidate - baseline), `stderr`, `minimum_detectable`: in its own scale.
 
-    `normalised` and `normalised_stderr`: the same on the common scale, where below 0 is always worse; p and q are
-    one-sided, towards where the score moved. All None where there is no test.
+    So where `direction` is lower, a delta above 0 is a loss. `why` gives figures in that same scale, and
+    `why_in_points` where that is a fraction in hundredths of it. `normalised` and `normalised_stderr`: the same on the
+    common scale, where below 0 is always worse; p and q are one-sided, towards where the score moved. All None where
+    there is no test. `detects`: whether any change that the scale allows would be seen.
     """
 
     benchmark: str
@@ -47,6 +51,9 @@ class ScoreComparison:
     normalised: float | None = None
     normalised_stderr: float | None = None
     via: tuple[int | None, int | None] = (None, None)
+    direction: str = Direction.HIGHER.value
+    why_in_points: str = ""
+    detects: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,22 +146,45 @@ def _comparison(pair: Pair, q_drop: float, q_gain: float) -> ScoreComparison:
     change = pair.change
     assert change is not None
     margin = MARGIN if has_points(pair.benchmark) else None
-    verdict, why = significance.verdict(change, q_drop, q_gain, margin=margin, assumed=pair.assumed)
+    plain = _shown(pair, change)
+    room = _room(pair)
+    said = [
+        significance.verdict(change, q_drop, q_gain, margin=margin, assumed=pair.assumed, shown=shown, room=room)
+        for shown in (plain, replace(plain, in_points=pair.benchmark.scale == "fraction"))
+    ]
     fell = change.difference < 0
-    raw = pair.raw_stderr
-    per_unit = raw / change.stderr if raw is not None and change.stderr else 1.0
     return replace(
         _untested(pair),
-        stderr=raw,
+        stderr=pair.raw_stderr,
         p_value=change.p_drop if fell else change.p_gain,
         q_value=q_drop if fell else q_gain,
-        minimum_detectable=change.detectable * per_unit,
+        minimum_detectable=change.detectable * plain.per_unit,
         method=change.method,
-        verdict=verdict,
-        why="; ".join(filter(None, (why, pair.notes))),
+        verdict=said[0][0],
+        why="; ".join(filter(None, (said[0][1], pair.notes))),
+        why_in_points="; ".join(filter(None, (said[1][1], pair.notes))),
         normalised=change.difference,
         normalised_stderr=change.stderr,
+        detects=room is None or change.detectable <= max(room),
     )
+
+
+def _shown(pair: Pair, change: Change) -> Shown:
+    """The difference as the row gives it; of a score with a target, that of its distance from there, which counts."""
+    raw = pair.raw_stderr
+    per_unit = units_of(pair.benchmark) or (raw / change.stderr if raw is not None and change.stderr else 1.0)
+    stderr = raw if raw is not None else change.stderr * per_unit
+    if pair.benchmark.direction is Direction.TARGET and has_points(pair.benchmark):
+        what = f"its distance from {target_of(pair.benchmark):g}"
+        return Shown(-change.difference * per_unit, stderr, per_unit, what)
+    note = "lower is better" if pair.benchmark.direction is Direction.LOWER else ""
+    return Shown(pair.new.value - pair.old.value, stderr, per_unit, note=note)
+
+
+def _room(pair: Pair) -> tuple[float, float] | None:
+    """How far the baseline's score could fall and rise at most, on the common scale."""
+    ends = bounds(pair.benchmark)
+    return None if ends is None else (pair.values[0] - ends[0], ends[1] - pair.values[0])
 
 
 def _untested(pair: Pair) -> ScoreComparison:
@@ -172,5 +202,7 @@ def _untested(pair: Pair) -> ScoreComparison:
         method="no test" if pair.comparable else "none",
         verdict=significance.INCONCLUSIVE if pair.comparable else NOT_COMPARABLE,
         why=pair.problem,
+        why_in_points=pair.problem,
         via=(pair.old.via, pair.new.via),
+        direction=pair.benchmark.direction.value,
     )

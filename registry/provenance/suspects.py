@@ -67,6 +67,11 @@ class Suspect:
     likelihood_ratio: float
 
 
+def standing_out(suspects: Sequence[Suspect]) -> Sequence[Suspect]:
+    """Those that may be named first: a weak suspect is only one of many."""
+    return [each for each in suspects if each.strength in ("strong", "some")]
+
+
 def relative_change(old: float, new: float) -> float:
     """|a - b| / max(|a|, |b|): 0 for equal, .5 for halved or doubled, 1 for added or dropped."""
     largest = max(abs(old), abs(new))
@@ -74,9 +79,14 @@ def relative_change(old: float, new: float) -> float:
 
 
 def changes_of_config(changes: Iterable[ConfigChange], within: str = "config") -> list[Change]:
-    """One change per path; the positions of a list count as one path. `within` is where the paths belong."""
+    """One change per path; the positions of a list count as one path. `within` is where the paths belong.
+
+    What one side did not record at all is no change that anybody knows of.
+    """
     found: dict[str, Change] = {}
     for each in changes:
+        if each.not_recorded_on is not None:
+            continue
         path = _POSITION.sub("", canonical_path(each.path))
         words = f"{each.path} {_told(each)}"
         change = Change(f"{within}.{path}", each.kind, _magnitude(each), words)

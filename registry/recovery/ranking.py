@@ -131,7 +131,7 @@ def rank_for_training(
     scored.sort(key=lambda item: (_last(item[1]["expected_minutes"]), -item[0].step, -item[0].id))
     ranked = []
     for rank, (option, terms) in enumerate(scored[:limit], 1):
-        reasons = (_minutes_told(terms), _training_change(option, terms, *scored[0]))
+        reasons = (*_minutes_told(terms), _training_change(option, terms, *scored[0]))
         ranked.append(Ranked(option.id, rank, terms, reasons))
     return ranked
 
@@ -140,19 +140,27 @@ def _last(minutes: float | str | None) -> float:
     return minutes if isinstance(minutes, float) else float("inf")
 
 
-def _minutes_told(terms: Terms) -> str:
+def _minutes_told(terms: Terms) -> tuple[str, str, str]:
+    """The time it takes, the chance that it works, and what it costs if not: each a sentence of its own.
+
+    The second is the same for all candidates of the same evidence, so that a list of them can say it once.
+    """
     back = terms["fallback_step"]
     behind = f"step {back:.0f}" if isinstance(back, float) else "the start of the run"
-    failing = (
-        f"a restore works with {terms['p_ok']:.0%} (evidence: {terms['evidence']}; assumed), "
-        f"else {terms['fallback_minutes']:.0f} min more from {behind}"
-    )
+    chance = _chance_told(_number(terms["p_ok"]), terms["evidence"])
+    failing = f"If it does not load, {terms['fallback_minutes']:.0f} min more, from {behind}"
     if terms["expected_minutes"] is None:
-        return f"The time to restore is unknown; then {terms['replay_minutes']:.0f} min of replay; {failing}"
-    return (
+        told = f"The time to restore is unknown; then {terms['replay_minutes']:.0f} min of replay"
+        return told, chance, failing
+    told = (
         f"{terms['expected_minutes']:.1f} min expected: {terms['restore_minutes']:.1f} to restore, "
-        f"{terms['replay_minutes']:.0f} to replay; {failing}"
+        f"{terms['replay_minutes']:.0f} to replay"
     )
+    return told, chance, failing
+
+
+def _chance_told(chance: float, evidence: float | str | None) -> str:
+    return f"A restore is assumed to work with {chance:.0%} (evidence: {evidence})"
 
 
 def _training_change(option: TrainingOption, terms: Terms, leading: TrainingOption, best: Terms) -> str:
@@ -212,14 +220,16 @@ def _is_proven(option: ProductionOption) -> bool:
 def _production_told(
     option: ProductionOption, bounds: Mapping[int, float], best: ProductionOption, rank: int
 ) -> tuple[str, ...]:
-    sure = f"{100 * bounds[option.id]:.1f} points are sure: composite {100 * (option.composite or 0.0):.1f}"
-    error = option.composite_stderr
-    told = [f"{sure} ± {100 * error:.1f}" if error is not None else f"{sure}, whose error is unknown"]
+    composite, error = f"{100 * (option.composite or 0.0):.1f}", option.composite_stderr
+    if error is None:
+        told = [f"Its composite is {composite} points, whose error is unknown and counted as 0"]
+    else:
+        least = f"{100 * bounds[option.id]:.1f} points or more with a confidence of 95%"
+        told = [f"{least}: its composite is {composite} ± {100 * error:.1f}"]
     chance = p_ok(option.evidence, option.passed, option.failed)
     if chance < LEAST_P_OK_PRODUCTION:
         told.append(
-            f"Not proven: a restore works with {chance:.0%} (evidence: {option.evidence}; assumed). "
-            "Verify the copy or drill it before it serves"
+            f"Not proven. {_chance_told(chance, option.evidence)}. Verify the copy or drill it before it serves"
         )
     return *told, _production_change(option, bounds, best, rank)
 
@@ -233,4 +243,4 @@ def _production_change(option: ProductionOption, bounds: Mapping[int, float], be
         return "A verified copy would put it first"
     if (option.composite or 0.0) > (best.composite or 0.0):
         return "More evaluation samples would put it first if its composite holds, since only its error is larger"
-    return f"Its sure score would have to rise by {100 * gap:.1f} points to be first"
+    return f"What it scores at least would have to rise by {100 * gap:.1f} points to be first"

@@ -184,7 +184,10 @@ def find_rollback_candidates(
         excluded_counts=dict(counts.most_common()),
         considered=len(seen),
         at_step=at_step,
-        assumptions=_assumptions(mode, rate, (watched, judged), candidates),
+        assumptions=(
+            *_assumptions(mode, rate, (watched, judged), candidates),
+            *_assumed_times(seen, after is not None or before is not None),
+        ),
         judged_by=judged.made_of if judged is not None else (),
     )
 
@@ -246,7 +249,7 @@ def _rank_training(kept: Sequence[Kept], at_step: int, rate: float, question: Qu
             each = by_id[ranked.id]
             lost = {"steps_lost": float(max(0, at_step - each.seen.step))}
             if not own and candidates:
-                ranked = replace(ranked, reasons=(ranked.reasons[0], "Comes after what the run itself saved"))
+                ranked = replace(ranked, reasons=(*ranked.reasons[:-1], "Comes after what the run itself saved"))
             candidates.append(_candidate(each, ranked, len(candidates) + 1, lost, question))
     return candidates
 
@@ -339,3 +342,14 @@ def _assumptions(
     if any(each is not None and each.assumed for each in figures):
         said.append("Some standard errors assume 100 samples, since nobody said how many there were")
     return tuple(said)
+
+
+def _assumed_times(seen: Sequence[Seen], asked: bool) -> tuple[str, ...]:
+    """Where a time was asked for: how many were held against it by when their record arrived."""
+    assumed = sum(each.saved_at_assumed for each in seen)
+    if not asked or not assumed:
+        return ()
+    return (
+        f"Nobody said when {assumed} of {len(seen)} checkpoints were saved: the times asked for were held against "
+        "the arrival of their records",
+    )

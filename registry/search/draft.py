@@ -32,6 +32,10 @@ class Known(Protocol):
 
     def is_run(self, name: str) -> bool: ...
 
+    def project(self, name: str) -> str | None:
+        """The project that is called this in any case of letters; None where there is none."""
+        ...
+
 
 class Draft:
     """`text` as written (width folded), `low` the same in lower case with the taken parts blanked out."""

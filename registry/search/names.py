@@ -1,4 +1,4 @@
-"""Which words of a query are names that the database knows: benchmarks and runs, looked up once for a query."""
+"""Which words of a query are names that the database knows: benchmarks, runs and projects, looked up once."""
 
 import re
 import unicodedata
@@ -7,20 +7,23 @@ from collections.abc import Collection
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from registry.models import Benchmark, Run
+from registry.models import Benchmark, Project, Run
 
 MOST_WORDS = 300
 
 
 class Names:
-    """The benchmarks of the projects (None: all), and those runs of which the query may hold the name."""
+    """The benchmarks and names of the projects (None: all), and the runs of which the query may hold the name."""
 
     def __init__(self, session: Session, project_ids: Collection[int] | None, query: str) -> None:
         benchmarks, runs = select(Benchmark.name).distinct(), select(Run.name).distinct()
+        projects = select(Project.name).order_by(Project.name.desc())
         if project_ids is not None:
             benchmarks = benchmarks.where(Benchmark.project_id.in_(sorted(project_ids)))
             runs = runs.where(Run.project_id.in_(sorted(project_ids)))
+            projects = projects.where(Project.id.in_(sorted(project_ids)))
         self._benchmarks = {name.lower() for name in session.scalars(benchmarks)}
+        self._projects = list(session.scalars(projects))
         words = _words(query)
         self._runs = set(session.scalars(runs.where(Run.name.in_(words)))) if words else set()
 
@@ -29,6 +32,11 @@ class Names:
 
     def is_run(self, name: str) -> bool:
         return name in self._runs
+
+    def project(self, name: str) -> str | None:
+        if name in self._projects:
+            return name
+        return next((each for each in self._projects if each.lower() == name.lower()), None)
 
 
 def _words(query: str) -> list[str]:

@@ -1,7 +1,7 @@
 """A question in plain English or Chinese, read as conditions. No model is asked: the same words mean the same always.
 
-Taken out in this order: comparisons with numbers, steps, dates, runs, sizes of models; what is left is read word by
-word. Words that nobody listed come back in `unparsed`; a question with two readings is refused, never guessed at.
+Taken out in this order: comparisons with numbers, steps, dates, projects, runs, sizes of models; the rest is read word
+by word. Words that nobody listed come back in `unparsed`; a question with two readings is refused, never guessed at.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from registry.search.comparisons import take_comparisons
 from registry.search.conditions import MAX_CONDITIONS, Condition
 from registry.search.dates import take_dates
 from registry.search.draft import Draft, Known, UnreadableQuery
-from registry.search.places import take_runs, take_sizes, take_steps
+from registry.search.places import take_projects, take_runs, take_sizes, take_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ def read_query(query: str, *, now: datetime, known: Known | None = None) -> Read
     take_comparisons(draft, known)
     take_steps(draft)
     take_dates(draft, now)
+    take_projects(draft, known)
     take_runs(draft, known)
     take_sizes(draft)
     unparsed = read_clauses(draft, known)

@@ -1,4 +1,4 @@
-"""Reading where a checkpoint stands: steps, tokens, run and size of the model."""
+"""Reading where a checkpoint stands: steps, tokens, project, run and size of the model."""
 
 import re
 from typing import Final
@@ -44,6 +44,11 @@ _RUN = re.compile(
     r"(?:\b(?:in|of|from|within|for)\s+)?(?:\b(?:the\s+)?runs?(?:\.name)?\b|运行|实验)\s*"
     r"(?P<said>named\s|called\s|名为|叫|=|:)?\s*(?P<name>[a-z0-9][a-z0-9_.=+,/\-]*)"
 )
+_PROJECT = re.compile(
+    r"(?:\b(?:in|of|from|within|for)\s+|在\s*)?(?:\b(?:the\s+)?projects?\b|项目)\s*(?:named\s|called\s|名为|叫|=|:)?\s*"
+    r"[\"']?(?P<name>[a-z0-9._-]{1,128})[\"']?(?:\s*(?:中|里))?"
+)
+_NAMED_PROJECT = re.compile(r"\b(?:in|within)\s+(?:the\s+)?(?P<name>[a-z0-9._-]{1,128})(?P<word>\s+project\b)?")
 _SIZE = re.compile(
     rf"(?<![a-z0-9_.\-])(?P<size>{SIZE})(?:\s*-?\s*(?:models?\b|params?\b|parameters?\b|class\b|级别?|参数量?|规模|左右|大小|的?模型))?"
 )
@@ -63,6 +68,22 @@ def take_steps(draft: Draft) -> None:
                 draft.take(
                     *match.span(), FieldCondition(field, relation, read_quantity(match["step"] or match["count"]))
                 )
+
+
+def take_projects(draft: Draft, known: Known | None) -> None:
+    """Take the names of projects that exist: 'in project pythia', 'in pythia', 项目 pythia."""
+    if known is None:
+        return
+    for match in draft.matches(_PROJECT):
+        _take_project(draft, match, known.project(_name(draft, match)))
+    for match in draft.matches(_NAMED_PROJECT):
+        if match["word"] or not is_word(match["name"]):
+            _take_project(draft, match, known.project(_name(draft, match)))
+
+
+def _take_project(draft: Draft, match: re.Match[str], name: str | None) -> None:
+    if name is not None:
+        draft.take(*match.span(), FieldCondition("project", "=", name))
 
 
 def take_runs(draft: Draft, known: Known | None) -> None:

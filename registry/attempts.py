@@ -9,17 +9,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from registry import snapshots, strict_json
 from registry.db import now
-from registry.errors import Conflict, FieldError, Invalid, NotFound
-from registry.ids import from_text, new_id, to_text
+from registry.errors import Conflict, FieldError, NotFound
+from registry.ids import new_id, to_text
+from registry.live_path import recompute_live
 from registry.models import Attempt, AttemptSkip, Checkpoint, Run
+from registry.resume_points import BadResumePoint, ResumePoint, newest_number, resolve
 from registry.runs import RunNotFound
 from registry.snapshots import LayoutSpec
-from registry.types import MAX_ATTEMPT, CheckpointState, Kind
+from registry.types import MAX_ATTEMPT, CheckpointState
 from registry.upsert import insert_all, insert_missing
 
 
@@ -31,27 +33,6 @@ class AttemptNotFound(NotFound):
 class AttemptWouldRestart(Conflict):
     code = "attempt-would-restart"
     title = "This attempt would silently start the run over"
-
-
-class BadResumePoint(Invalid):
-    code = "bad-resume-point"
-    title = "An attempt cannot resume from there"
-
-
-class UnknownState(Invalid):
-    code = "unknown-attempt-state"
-    title = "Not a state of an attempt"
-
-
-@dataclass(frozen=True)
-class ResumePoint:
-    """What an attempt loaded: a checkpoint's id, or where its record will be found. `run` None is the same run."""
-
-    checkpoint_id: int | None = None
-    run: str | None = None
-    attempt: int | None = None
-    step: int | None = None
-    kind: str | None = None
 
 
 @dataclass(frozen=True)
@@ -96,13 +77,6 @@ class AttemptRow:
     heartbeat_step: int | None = None
 
 
-_WAITING = select(Attempt).where(
-    Attempt.project_id == bindparam("project"),
-    Attempt.resumed_from_step.is_not(None),
-    Attempt.resumed_from_checkpoint_id.is_(None),
-)
-
-
 def open_attempt(session: Session, run_id: int, spec: AttemptSpec) -> tuple[AttemptRow, bool]:
     """The attempt of this key, or the run's next one, and whether it was made just now.
 
@@ -121,8 +95,8 @@ def open_attempt(session: Session, run_id: int, spec: AttemptSpec) -> tuple[Atte
     gap = _awaited_number(session, run) if spec.resumed_from is None and not spec.restart else None
     if gap is None and spec.resumed_from is None and not spec.restart:
         _refuse_silent_restart(session, run)
-    point = _resolve(session, run, spec.resumed_from)
-    number = gap or 1 + max(_newest_number(session, run), _own_number(point))
+    point = resolve(session, run, spec.resumed_from)
+    number = gap or 1 + max(newest_number(session, run), _own_number(point))
     if number > MAX_ATTEMPT:
         message = f"attempts are numbered up to {MAX_ATTEMPT}"
         raise BadResumePoint(f"No attempt can follow that: {message}.", errors=[FieldError("/resumed_from", message)])
@@ -182,85 +156,6 @@ def list_attempts(session: Session, run_id: int) -> list[AttemptRow]:
     return _read(session, list(session.scalars(select(Attempt).where(*_of_run(run)).order_by(Attempt.number))))
 
 
-def resolve_waiting(session: Session, project_id: int, run_ids: Sequence[int]) -> None:
-    """Tie attempts to the checkpoints they said they loaded, whose records have arrived only now."""
-    waiting = session.scalars(_WAITING, {"project": project_id}).all()
-    if not waiting:
-        return
-    names = dict(
-        session.execute(select(Run.name, Run.id).where(Run.project_id == project_id, Run.id.in_(run_ids))).all()
-    )
-    for attempt in waiting:
-        source = attempt.run_id if attempt.resumed_from_run is None else names.get(attempt.resumed_from_run)
-        if source is not None and source in run_ids:
-            attempt.resumed_from_checkpoint_id = _checkpoint_at(
-                session,
-                project_id,
-                source,
-                attempt.resumed_from_attempt,
-                attempt.resumed_from_step,
-                attempt.resumed_from_kind,
-            )
-    session.flush()
-
-
-def recompute_live(session: Session, project_id: int, run_id: int) -> None:
-    """Set through which step each attempt is live, walking the newest attempt's path back to its start."""
-    query = select(Attempt).where(Attempt.project_id == project_id, Attempt.run_id == run_id)
-    parents = {attempt.number: _start_of(session, attempt) for attempt in session.scalars(query)}
-    for number, live_through in live_steps(parents).items():
-        session.execute(
-            update(Attempt)
-            .where(Attempt.project_id == project_id, Attempt.run_id == run_id, Attempt.number == number)
-            .values(live_through_step=live_through)
-        )
-
-
-def _start_of(session: Session, attempt: Attempt) -> tuple[int | None, int] | None:
-    """The (attempt, step) of the same run that an attempt went on from; None where it started anew.
-
-    A backfilled attempt that nobody opened went on from before the first step it saved: that is all its files tell.
-    """
-    if attempt.resumed_from_step is not None:
-        return (
-            None if attempt.resumed_from_run is not None else (attempt.resumed_from_attempt, attempt.resumed_from_step)
-        )
-    if attempt.restart or attempt.number == 1:
-        return None
-    first = session.scalar(
-        select(func.min(Checkpoint.step)).where(
-            Checkpoint.project_id == attempt.project_id, Checkpoint.attempt_id == attempt.id
-        )
-    )
-    return None if first is None else (None, first - 1)
-
-
-def live_steps(parents: Mapping[int, tuple[int | None, int] | None]) -> dict[int, int | None]:
-    """For each attempt number, the last step that the newest attempt's path stands on.
-
-    `parents` gives for each attempt the (attempt, step) of this run that it resumed from, or None where it started
-    anew. None in the answer means all steps, -1 none of them.
-    """
-    live: dict[int, int | None] = dict.fromkeys(parents, -1)
-    number: int | None = max(parents, default=None)
-    through: int | None = None
-    while number is not None:
-        live[number] = through
-        parent = parents[number]
-        if parent is None:
-            break
-        # Who names no attempt loaded from an earlier one; the newest before it is the likeliest.
-        named, step = parent
-        through = step if through is None else min(step, through)
-        earlier = [other for other in parents if other < number and (named is None or other == named)]
-        number = max(earlier, default=None)
-    return live
-
-
-def _newest_number(session: Session, run: Run) -> int:
-    return session.scalar(select(func.max(Attempt.number)).where(*_of_run(run))) or 0
-
-
 def _own_number(point: ResumePoint | None) -> int:
     """The number of the attempt of this run that a resume point names; 0 where it names none."""
     return point.attempt or 0 if point is not None and point.run is None else 0
@@ -301,60 +196,6 @@ def _refuse_silent_restart(session: Session, run: Run) -> None:
             'or send "restart": true to start over on purpose, or start a new run.',
             newest_checkpoint=to_text(newest.id),
         )
-
-
-def _resolve(session: Session, run: Run, point: ResumePoint | None) -> ResumePoint | None:
-    """The point with everything known filled in. `run` becomes None where it is this run."""
-    if point is None:
-        return None
-    if point.checkpoint_id is not None:
-        found = session.execute(
-            select(Checkpoint, Run.name)
-            .join(Run, Run.id == Checkpoint.run_id)
-            .where(Checkpoint.project_id == run.project_id, Checkpoint.id == point.checkpoint_id)
-        ).one_or_none()
-        if found is None:
-            message = f"project has no checkpoint {to_text(point.checkpoint_id)}"
-            raise BadResumePoint(f"This {message}.", errors=[FieldError("/resumed_from", message)])
-        checkpoint, name = found
-        elsewhere = None if checkpoint.run_id == run.id else name
-        return ResumePoint(checkpoint.id, elsewhere, checkpoint.attempt_number, checkpoint.step, checkpoint.kind)
-    if point.step is None:
-        message = "give a checkpoint id, or a step with run, attempt and kind as far as they are known"
-        raise BadResumePoint(f"'resumed_from' is incomplete: {message}.", errors=[FieldError("/resumed_from", message)])
-    other, source = _other_run(session, run, point.run)
-    number = point.attempt
-    if number is None and other is None:
-        number = _newest_number(session, run) or None
-    checkpoint_id = None
-    if source is not None:
-        checkpoint_id = _checkpoint_at(session, run.project_id, source, number, point.step, point.kind)
-    return ResumePoint(checkpoint_id, other, number, point.step, point.kind)
-
-
-def _other_run(session: Session, run: Run, said: str | None) -> tuple[str | None, int | None]:
-    """(name, id) of the run that a resume point names by name or id: (None, own id) for this run itself."""
-    if said is None or said == run.name or from_text(said) == run.id:
-        return None, run.id
-    identity = from_text(said)
-    query = select(Run.id, Run.name).where(Run.project_id == run.project_id)
-    row = session.execute(query.where((Run.name == said) | (Run.id == (identity or 0)))).first()
-    return (row.name, row.id) if row is not None else (said, None)
-
-
-def _checkpoint_at(
-    session: Session, project_id: int, run_id: int, number: int | None, step: int | None, kind: str | None
-) -> int | None:
-    query = select(Checkpoint.id).where(
-        Checkpoint.project_id == project_id, Checkpoint.run_id == run_id, Checkpoint.step == step
-    )
-    if number is not None:
-        query = query.where(Checkpoint.attempt_number == number)
-    if kind is not None:
-        query = query.where(Checkpoint.kind == kind)
-    return session.scalars(
-        query.order_by(Checkpoint.attempt_number.desc(), (Checkpoint.kind == Kind.ARCHIVE).desc()).limit(1)
-    ).one_or_none()
 
 
 def _insert(session: Session, run: Run, number: int, spec: AttemptSpec, point: ResumePoint | None) -> Attempt:

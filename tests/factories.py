@@ -7,11 +7,12 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from registry.attempts import AttemptRow, AttemptSpec, ResumePoint, open_attempt
+from registry.attempts import AttemptRow, AttemptSpec, open_attempt
 from registry.checkpoints.commands import register_checkpoint
 from registry.checkpoints.registration import PieceSpec, Registration, ReplicaSpec
 from registry.evals.scores import NewScore, record_scores
 from registry.projects import ProjectRow, create_project
+from registry.resume_points import ResumePoint
 from registry.runs import RunRow, RunSpec, get_run, start_run
 
 _numbers = itertools.count(1)

@@ -20,8 +20,8 @@ FOLDERS = {"cairn": ROOT / "client" / "cairn"} | {
 # From which of our top-level packages each may import, and which modules of them: () means all.
 ALLOWED: dict[str, dict[str, tuple[str, ...]]] = {
     "registry": {"cairn": ("cairn.formats",)},
-    # The pages share the application's session, settings and cookie; never its routes or shapes.
-    "ui": {"registry": (), "api": ("api.deps",)},
+    # The pages share the session, the settings, the cookie, and which status an error has; never routes or shapes.
+    "ui": {"registry": (), "api": ("api.deps", "api.problems")},
     # `api.main` mounts the pages; `cairn-server` loads the demonstration and migrates; readiness compares schemas.
     "api": {"registry": (), "ui": ("ui.pages",), "migrations": (), "demo": ("demo.load",)},
     "migrations": {"registry": ("registry.models", "registry.db")},
@@ -38,6 +38,7 @@ LAYERS = (
     "upsert",
     "audit outbox projects snapshots",
     "runs tokens",
+    "live_path resume_points",
     "attempts",
     "series",
     "filters",

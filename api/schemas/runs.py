@@ -21,8 +21,9 @@ from api.schemas.common import (
     Time,
 )
 from api.schemas.parts import LayoutIn, Tags
-from registry.attempts import AttemptRow, AttemptSpec, ResumePoint
+from registry.attempts import AttemptRow, AttemptSpec
 from registry.projects import ProjectRow
+from registry.resume_points import ResumePoint
 from registry.runs import RunRow, RunSpec, TrackerSpec
 from registry.series import Points
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from sqlalchemy import bindparam, select, tuple_
 from sqlalchemy.orm import Session
 
-from registry import attempts, outbox, strict_json
+from registry import live_path, outbox, resume_points, strict_json
 from registry.checkpoints.details import write_details
 from registry.checkpoints.errors import CheckpointDeleted, CheckpointExists, CheckpointNotFound
 from registry.checkpoints.placing import Item, Key, Problems
@@ -181,9 +181,9 @@ def _insert(session: Session, project_id: int, items: Sequence[Item], roots: Seq
 
 def _settle_attempts(session: Session, project_id: int, items: Sequence[Item]) -> None:
     """What follows from new checkpoints for the attempts of their runs."""
-    attempts.resolve_waiting(session, project_id, sorted({item.run_id for item in items}))
+    resume_points.resolve_waiting(session, project_id, sorted({item.run_id for item in items}))
     for run_id in sorted({item.run_id for item in items if item.attempt.start_unsaid}):
-        attempts.recompute_live(session, project_id, run_id)
+        live_path.recompute_live(session, project_id, run_id)
 
 
 def _registered(checkpoint: Checkpoint, item: Item, status: Literal["created", "unchanged", "committed"]) -> Registered:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from types import MappingProxyType
 
-from registry.evals.significance import Z_95
+from registry.evals.verdict_words import Z_95
 
 # [assumed] How likely a restore works, by the best evidence there is for the copy.
 P_OK = MappingProxyType({"drill": 0.99, "verified hash": 0.95, "size only": 0.80, "none": 0.60, "failed": 0.10})
@@ -243,4 +243,4 @@ def _production_change(option: ProductionOption, bounds: Mapping[int, float], be
         return "A verified copy would put it first"
     if (option.composite or 0.0) > (best.composite or 0.0):
         return "More evaluation samples would put it first if its composite holds, since only its error is larger"
-    return f"What it scores at least would have to rise by {100 * gap:.1f} points to be first"
+    return f"It needs {100 * gap:.1f} points more to be first"

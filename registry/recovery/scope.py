@@ -10,9 +10,9 @@ from sqlalchemy import Select, or_, select
 from sqlalchemy.orm import Session
 
 from registry.aliases import alias_history, get_alias
-from registry.attempts import live_steps
 from registry.checkpoints.rows import CheckpointIdentity, RunName
 from registry.filters.columns import presence
+from registry.live_path import live_steps
 from registry.models import Attempt, Checkpoint, CheckpointTag, Replica, Run
 from registry.projects import find_project
 from registry.runs import get_run

@@ -3,16 +3,11 @@
 import pytest
 from sqlalchemy.orm import Session
 
-from registry.attempts import (
-    AttemptSpec,
-    AttemptWouldRestart,
-    ResumePoint,
-    list_attempts,
-    live_steps,
-    open_attempt,
-)
+from registry.attempts import AttemptSpec, AttemptWouldRestart, list_attempts, open_attempt
 from registry.checkpoints.detail import get_checkpoint
+from registry.live_path import live_steps
 from registry.projects import ProjectRow
+from registry.resume_points import ResumePoint
 from tests.factories import make_attempt, make_checkpoint, make_run
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 from registry.aliases import NotCommitted, list_aliases, move_alias
-from registry.attempts import AttemptSpec, AttemptWouldRestart, ResumePoint, list_attempts, open_attempt
+from registry.attempts import AttemptSpec, AttemptWouldRestart, list_attempts, open_attempt
 from registry.checkpoints.commands import BatchItem, register_batch, register_checkpoint
 from registry.checkpoints.detail import get_checkpoint
 from registry.checkpoints.errors import BatchInConflict, BatchRefused, CheckpointExists, DataCursorTooLarge
@@ -26,6 +26,7 @@ from registry.models import Checkpoint, Project, Run, Score
 from registry.projects import ProjectRow
 from registry.provenance.compare import compare_checkpoints
 from registry.recovery.rollback import find_rollback_candidates
+from registry.resume_points import ResumePoint
 from registry.runs import RunRow
 from registry.search.query import search_checkpoints
 from registry.types import PieceName

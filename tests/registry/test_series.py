@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from registry.attempts import AttemptNotFound, ResumePoint
+from registry.attempts import AttemptNotFound
 from registry.ids import new_id
 from registry.models import SeriesChunk
+from registry.resume_points import ResumePoint
 from registry.runs import RunNotFound, RunRow
 from registry.series import BadSeries, Curve, Points, read_series, record_series
 from tests.factories import make_attempt, make_run

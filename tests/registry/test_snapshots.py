@@ -67,13 +67,9 @@ def test_a_config_comes_back_as_it_was_sent(session: Session, config: dict[str, 
 
 
 def test_numbers_of_a_config_keep_their_text(session: Session) -> None:
-    sent = strict_json.loads(
-        b'{"a": 1.50, "b": 1e2, "c": 100000000000000000000000, "d": -0.0, "e": 1E400000}'[:-14] + b"}"
-    )
-    (kept,) = keep_configs(session, make_project(session).id, [sent])
-    assert (
-        strict_json.canonical(read_config(session, kept)) == '{"a":1.50,"b":1e2,"c":100000000000000000000000,"d":-0.0}'
-    )
+    text = '{"a":1.50,"b":1e2,"c":100000000000000000000000,"d":-0.0}'
+    (kept,) = keep_configs(session, make_project(session).id, [strict_json.loads(text.encode())])
+    assert strict_json.canonical(read_config(session, kept)) == text
     assert entries(session, kept) == {
         "a": (1.5, "1.50"),
         "b": (100.0, "1e2"),
@@ -131,7 +127,7 @@ def test_checkpoints_and_runs_share_one_config(session: Session) -> None:
     made = [make_checkpoint(session, run, step, config=config) for step in range(5)]
     assert count(session, Config) == 1
     assert count(session, ConfigEntry) == 2
-    assert {str(get_checkpoint(session, each).config) for each in made} == {str(config)}
+    assert all(get_checkpoint(session, each).config == config for each in made)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +161,7 @@ def test_nul_is_kept_in_the_config_and_stands_for_itself_in_filters(session: Ses
 
 
 def test_a_number_is_a_number_and_its_like_are_text(session: Session) -> None:
-    config = {"t": True, "f": False, "n": None, "i": 3, "x": 0.5, "s": "3", "e": [], "big": 10**400}
+    config: dict[str, Any] = {"t": True, "f": False, "n": None, "i": 3, "x": 0.5, "s": "3", "e": [], "big": 10**400}
     (kept,) = keep_configs(session, make_project(session).id, [config])
     found = entries(session, kept)
     numbers = {path: number for path, (number, _) in found.items() if number is not None}

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from registry.evals.catalogue import Benchmark
-from registry.evals.normalise import orient
+from registry.evals.normalise import bounds, orient, units_of
 from registry.types import Direction
 
 
@@ -56,3 +56,18 @@ def test_bits_per_byte_are_a_logarithm_already() -> None:
     table = benchmark(None, "log", "lower")
     assert orient(0.75, 0.01, table, "bits_per_byte").value == -0.75
     assert math.isclose(orient(0.75, 0.01, table, "bits_per_byte").stderr or 0, 0.01)
+
+
+def test_how_far_a_score_can_go_on_the_common_scale() -> None:
+    assert bounds(benchmark(0.25)) == pytest.approx((-1 / 3, 1.0))
+    assert bounds(benchmark(0.25, direction="lower")) == pytest.approx((-1.0, 1 / 3))
+    assert bounds(benchmark(0.5, direction="target")) == (0.0, 1.0)
+    assert bounds(benchmark(1.0, "ten")) == pytest.approx((-1 / 9, 1.0))
+    assert bounds(benchmark(None, "log", "lower")) is None
+
+
+def test_one_unit_of_the_common_scale_in_a_benchmarks_own() -> None:
+    assert units_of(benchmark(0.25)) == 0.75
+    assert units_of(benchmark(0.0, "percent")) == 100.0
+    assert units_of(benchmark(0.5, direction="target")) == 0.5
+    assert units_of(benchmark(None, "raw")) is None

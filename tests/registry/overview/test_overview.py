@@ -4,13 +4,16 @@ import math
 
 from sqlalchemy.orm import Session
 
-from registry.attempts import ResumePoint
+from registry.attempts import plain_attempts
 from registry.checkpoints.registration import ReplicaSpec
 from registry.ids import new_id
 from registry.models import Checkpoint, Replica
+from registry.overview.attempts import Saves, saves_by_attempt
 from registry.overview.briefs import read_briefs
 from registry.overview.runs import count_registry, get_run_overview, list_run_overviews, neighbours, saved_steps
 from registry.overview.scores import count_scores, metrics_of_run, scores_of_run
+from registry.overview.starts import TO_SERVE, TO_TRAIN, has_way_back, newest_pair
+from registry.resume_points import ResumePoint
 from registry.types import PieceName, Presence
 from tests.factories import at, make_attempt, make_checkpoint, make_project, make_run, make_score
 
@@ -137,3 +140,47 @@ def test_scores_of_a_run_come_in_its_order_with_the_superseded_marked(session: S
     boolq = scores_of_run(session, run.project_id, run.id, [metrics[1].id])
     assert all(score.value is not None and math.isnan(score.value) for score in boolq)
     assert count_scores(session, run.project_id, [late]) == {late: 1}
+
+
+def test_attempts_are_counted_though_their_numbers_have_gaps(session: Session) -> None:
+    run = make_run(session)
+    plain_attempts(session, run.project_id, [(run.id, 1), (run.id, 7)])
+    for number in (1, 7):
+        make_checkpoint(session, run, 10, attempt=number)
+    overview = get_run_overview(session, run.id)
+    assert overview is not None
+    assert (overview.attempts, overview.attempt) == (2, 7)
+    assert [(row.attempts, row.attempt) for row in list_run_overviews(session, project_ids=None).rows] == [(2, 7)]
+
+
+def test_each_attempt_knows_what_it_saved(session: Session) -> None:
+    run = make_run(session)
+    plain_attempts(session, run.project_id, [(run.id, 1), (run.id, 4)])
+    for step in (10, 20, 30):
+        last = make_checkpoint(session, run, step, attempt=1)
+    make_checkpoint(session, run, 15, attempt=4)
+    make_checkpoint(session, make_run(session), 99)
+    session.get_one(Checkpoint, last).state = "deleted"
+    session.flush()
+    assert saves_by_attempt(session, run.project_id, run.id) == {1: Saves(2, 30), 4: Saves(1, 15)}
+
+
+def test_a_way_back_has_the_pieces_a_copy_and_is_not_where_one_stands(session: Session) -> None:
+    run = make_run(session)
+    copy = ReplicaSpec("/shared/1", "shared")
+    whole = make_checkpoint(session, run, 1, pieces=["weights", "optimizer"], replicas=(copy,))
+    make_checkpoint(session, run, 2, pieces=["weights", "optimizer", "data_position"])  # no copy of it
+    assert has_way_back(session, run.project_id, run.id, TO_SERVE)
+    assert not has_way_back(session, run.project_id, run.id, TO_SERVE, besides=whole)
+    assert not has_way_back(session, run.project_id, run.id, TO_TRAIN)
+
+
+def test_the_newest_pair_is_of_the_newest_attempt_and_committed(session: Session) -> None:
+    run = make_run(session)
+    plain_attempts(session, run.project_id, [(run.id, 1), (run.id, 2)])
+    make_checkpoint(session, run, 9, attempt=1)
+    first = make_checkpoint(session, run, 2, attempt=2)
+    assert newest_pair(session, run.project_id, run.id) is None
+    second = make_checkpoint(session, run, 5, attempt=2)
+    make_checkpoint(session, run, 7, attempt=2, state="pending")
+    assert newest_pair(session, run.project_id, run.id) == (first, second)

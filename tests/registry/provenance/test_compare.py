@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
-from registry.attempts import ResumePoint
 from registry.checkpoints.errors import CheckpointNotFound
 from registry.checkpoints.registration import ParentSpec
 from registry.evals.scores import NewScore
 from registry.provenance.compare import compare_checkpoints
+from registry.resume_points import ResumePoint
 from registry.snapshots import CodeSpec, DataSpec, LayoutSpec, SourceSpec
 from registry.types import Relation
 from tests.factories import at, make_attempt, make_checkpoint, make_project, make_run
@@ -96,6 +96,36 @@ def test_an_unknown_config_is_no_difference_and_is_said(session: Session) -> Non
     assert ([each.path for each in found.config_changes], found.config_known) == (["lr"], (True, True))
     unknown = compare_checkpoints(session, of_run, bare)
     assert (unknown.config_changes, unknown.config_known) == ((), (True, False))
+    assert unknown.config_why == "no config is recorded for the candidate"
+    assert unknown.environment_why == "no environment is recorded for the baseline and the candidate"
+    assert (found.config_why, found.environment_known) == ("", (False, False))
+
+
+def test_what_one_side_did_not_record_is_no_change_and_no_suspect(session: Session) -> None:
+    run = make_run(session)
+    whole = {"lr": 1e-3, "open_lm": {"beta2": 0.95, "workers": 2, "precision": "amp"}}
+    part = {"lr": 2e-3}
+    old = make_checkpoint(
+        session, run, 1, config=whole, environment={"gpu": {"cuda": "12"}, "os": "a"}, scores=[mmlu(0.6)]
+    )
+    new = make_checkpoint(session, run, 2, config=part, environment={"os": "a"}, scores=[mmlu(0.5)])
+    found = compare_checkpoints(session, old, new)
+    assert {each.path: each.not_recorded_on for each in found.config_changes} == {
+        "lr": None,
+        **dict.fromkeys(("open_lm.beta2", "open_lm.workers", "open_lm.precision"), "candidate"),
+    }
+    assert found.config_why == "the candidate recorded nothing of open_lm (3 values)"
+    assert found.environment_why == "the candidate recorded nothing of gpu (1 value)"
+    assert [each.changes for each in found.suspects] == [("config.learning_rate",)]
+    back = compare_checkpoints(session, new, old)
+    assert back.config_why == "the baseline recorded nothing of open_lm (3 values)"
+
+
+def test_where_only_unrecorded_values_differ_nobody_is_suspected(session: Session) -> None:
+    run = make_run(session)
+    old = make_checkpoint(session, run, 1, config={"a": 1, "open_lm": {"b": 1}}, scores=[mmlu(0.6)])
+    new = make_checkpoint(session, run, 2, config={"a": 1}, scores=[mmlu(0.5)])
+    assert compare_checkpoints(session, old, new).suspects == ()
 
 
 CLEAN = CodeSpec("a" * 40, dirty=False)
@@ -151,7 +181,7 @@ def test_an_unknown_mix_has_no_distance_but_another_data_version_is_a_suspect(se
     new = make_checkpoint(session, run, 2, data_version=DataSpec("pile-deduped"), scores=[mmlu(0.5)])
     found = compare_checkpoints(session, old, new)
     assert found.data_changes.mix.total_variation is None
-    assert found.data_changes.mix.why == "neither side has a recorded mix"
+    assert found.data_changes.mix.why == "another data version (pile → pile-deduped); their mixes are not recorded"
     assert [each.changes for each in found.suspects] == [("data_version",)]
 
 
@@ -167,12 +197,102 @@ def test_an_earlier_step_of_the_same_mix_has_seen_less_and_no_source_is_blamed(s
 
 def test_a_data_set_replaced_as_a_whole_is_one_suspect(session: Session) -> None:
     run = make_run(session)
-    old = make_checkpoint(session, run, 1, data_version=data("c4", c4=1.0), scores=[mmlu(0.6)])
-    new = make_checkpoint(session, run, 2, data_version=data("pile", web=0.7, code=0.3), scores=[mmlu(0.5)])
+    old = make_checkpoint(session, run, 1, data_version=data("v1", c4=0.5, wiki=0.5), scores=[mmlu(0.6)])
+    new = make_checkpoint(session, run, 2, data_version=data("v2", web=0.7, code=0.3), scores=[mmlu(0.5)])
     found = compare_checkpoints(session, old, new)
     assert found.data_changes.mix.total_variation == pytest.approx(1.0)
     assert [each.changes for each in found.suspects] == [("data_version",)]
     assert "no source in common" in found.suspects[0].reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (data("pile", pile=1.0), data("deduped", deduped=1.0), "their mixes are not recorded"),
+        (data("c4", c4=1.0), data("pile", web=0.7, code=0.3), "the mix of the baseline is not recorded"),
+        (data("pile", web=0.7, code=0.3), DataSpec("c4"), "the mix of the candidate is not recorded"),
+    ],
+)
+def test_a_data_set_known_by_its_name_alone_has_no_measured_distance(
+    session: Session, old: DataSpec, new: DataSpec, why: str
+) -> None:
+    run = make_run(session)
+    one = make_checkpoint(session, run, 1, data_version=old, scores=[mmlu(0.6)], tokens_seen=10**12)
+    two = make_checkpoint(session, run, 2, data_version=new, scores=[mmlu(0.5)], tokens_seen=10**12)
+    found = compare_checkpoints(session, one, two)
+    mix = found.data_changes.mix
+    assert (mix.total_variation, mix.jensen_shannon_bits) == (None, None)
+    assert mix.why == f"another data version ({old.name} → {new.name}); {why}"
+    assert {share for each in mix.sources for share in (each.old_share, each.new_share)} & {0.0} == set()
+    (suspect,) = found.suspects
+    assert suspect.changes == ("data_version",)
+    assert why in suspect.reasons[0]
+
+
+def test_a_single_source_that_the_other_mix_has_too_is_measured(session: Session) -> None:
+    run = make_run(session)
+    old = make_checkpoint(session, run, 1, data_version=data("v1", web=1.0))
+    new = make_checkpoint(session, run, 2, data_version=data("v2", web=0.7, code=0.3))
+    assert compare_checkpoints(session, old, new).data_changes.mix.total_variation == pytest.approx(0.3)
+
+
+def test_what_was_seen_before_the_fork_counts_as_it_was(session: Session) -> None:
+    project = make_project(session)
+    base, child = make_run(session, project), make_run(session, project)
+    fork = make_checkpoint(session, base, 900, data_version=data("pile", web=0.8, math=0.2), tokens_seen=90 * 10**9)
+    old = make_checkpoint(session, base, 1000, data_version=data("pile", web=0.8, math=0.2), tokens_seen=100 * 10**9)
+    make_attempt(session, child, resumed_from=ResumePoint(checkpoint_id=fork))
+    new = make_checkpoint(session, child, 1000, data_version=data("swapped", swapped=1.0), tokens_seen=100 * 10**9)
+    found = compare_checkpoints(session, old, new).data_changes
+    tokens = {each.source: (each.old_tokens, each.new_tokens) for each in found.mix.sources}
+    assert tokens == {
+        "web": pytest.approx((80e9, 72e9)),
+        "math": pytest.approx((20e9, 18e9)),
+        "swapped": pytest.approx((0, 10e9)),
+    }
+    assert found.mix.total_variation == pytest.approx(0.10)
+    assert (found.by_lineage, found.note) == (True, "")
+
+
+def test_every_stage_of_the_way_is_counted(session: Session) -> None:
+    run = make_run(session)
+    versions = [data("a", a=1.0), data("b", b=1.0), data("c", c=1.0)]
+    made: list[int] = []
+    for place, version in enumerate(versions):
+        if made:
+            make_attempt(session, run, resumed_from=ResumePoint(checkpoint_id=made[-1]))
+        step = 100 * (place + 1) * (place + 2) // 2
+        made.append(make_checkpoint(session, run, step, data_version=version, tokens_seen=step * 1000))
+    found = compare_checkpoints(session, made[1], made[2]).data_changes
+    assert {each.source: (each.old_tokens, each.new_tokens) for each in found.mix.sources} == {
+        "a": (100_000, 100_000),
+        "b": (200_000, 200_000),
+        "c": (0, 300_000),
+    }
+    assert found.mix.total_variation == pytest.approx(0.5)
+
+
+def test_a_past_of_unknown_length_is_said_and_not_guessed(session: Session) -> None:
+    project = make_project(session)
+    base, child = make_run(session, project), make_run(session, project)
+    fork = make_checkpoint(session, base, 900, data_version=data("pile", web=0.8, math=0.2))
+    old = make_checkpoint(session, base, 1000, data_version=data("pile", web=0.8, math=0.2), tokens_seen=10**9)
+    make_attempt(session, child, resumed_from=ResumePoint(checkpoint_id=fork))
+    new = make_checkpoint(session, child, 1000, data_version=data("v2", web=0.9, math=0.1), tokens_seen=10**9)
+    found = compare_checkpoints(session, old, new).data_changes
+    assert not found.by_lineage
+    assert found.note == "candidate: what was seen before it resumed from another checkpoint is not counted"
+    assert found.mix.total_variation == pytest.approx(0.10)
+
+
+def test_a_restart_on_the_same_data_changes_no_figure(session: Session) -> None:
+    run = make_run(session)
+    mix = data("pile", web=0.8, math=0.2)
+    old = make_checkpoint(session, run, 1, data_version=mix, tokens_seen=100)
+    make_attempt(session, run, resumed_from=ResumePoint(checkpoint_id=old))
+    new = make_checkpoint(session, run, 2, data_version=mix, tokens_seen=200)
+    found = compare_checkpoints(session, old, new).data_changes
+    assert (found.by_lineage, found.note, found.mix.total_variation) == (False, "", 0.0)
 
 
 def test_evaluations_under_other_conditions_are_not_comparable(session: Session) -> None:

@@ -102,3 +102,29 @@ def test_an_absent_value_is_not_an_empty_one() -> None:
 )
 def test_classes_of_paths_of_real_training_configurations(path: str, kind: str) -> None:
     assert classify(path) == kind
+
+
+def unrecorded(old: dict[str, Any], new: dict[str, Any]) -> dict[str, str | None]:
+    return {each.path: each.not_recorded_on for each in diff_configs(flatten(old), flatten(new))}
+
+
+def test_a_group_that_one_side_says_nothing_of_is_not_recorded_there() -> None:
+    whole = {"lr": 1e-3, "open_lm": {"beta2": 0.95, "workers": 2}, "paths": ["web"]}
+    part = {"lr": 1e-3}
+    assert unrecorded(whole, part) == dict.fromkeys(("open_lm.beta2", "open_lm.workers", "paths.0"), "candidate")
+    assert unrecorded(part, whole) == dict.fromkeys(("open_lm.beta2", "open_lm.workers", "paths.0"), "baseline")
+    assert {each.change for each in diff_configs(flatten(whole), flatten(part))} == {"removed"}
+
+
+def test_a_value_missing_from_a_group_that_both_recorded_was_removed() -> None:
+    assert unrecorded({"open_lm": {"beta2": 0.95, "workers": 2}}, {"open_lm": {"beta2": 0.95}}) == {
+        "open_lm.workers": None
+    }
+    assert unrecorded({"lr": 1, "wd": 0.1}, {"lr": 1}) == {"wd": None}  # no group: one setting more or less
+    assert unrecorded({"lr": 1, "Open-LM": {"a": 1}}, {"lr": 1, "open_lm": {"a": 2}}) == {"open_lm.a": None}
+
+
+def test_an_empty_config_recorded_nothing() -> None:
+    assert unrecorded({"lr": 1}, {}) == {"lr": "candidate"}
+    assert unrecorded({}, {"lr": 1}) == {"lr": "baseline"}
+    assert unrecorded({}, {}) == {}

@@ -1,6 +1,7 @@
 """Scores of two checkpoints compared: which pairs, which test, which verdict."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -197,6 +198,110 @@ def test_many_comparisons_raise_q_above_p() -> None:
     assert fallen.q_value > 0.05
     assert fallen.verdict == "suspected"
     assert "after correction" in fallen.why
+
+
+NUMBER = re.compile(r"[+-]?\d+\.\d+")
+
+
+def interval_of(found: ScoreComparison) -> list[float]:
+    """The ends of the 90 % interval as the words give them."""
+    return [float(each) for each in NUMBER.findall(found.why.split(" is ")[-1])[:2]]
+
+
+def test_the_words_give_the_figures_of_the_fields_beside_them() -> None:
+    """Four choices on 266 questions: on the common scale all of these are a third larger."""
+    found = only(compare([row("mmlu", 0.551, n_samples=266)], [row("mmlu", 0.502, n_samples=266)]))
+    assert found.delta == pytest.approx(-0.049)
+    assert found.stderr == pytest.approx(0.0433, abs=1e-4)
+    assert found.minimum_detectable == pytest.approx(0.1076, abs=2e-4)
+    assert interval_of(found) == pytest.approx([-0.120, 0.022], abs=6e-4)
+    assert "the 90 % interval of the difference is -0.120 to +0.022" in found.why
+    assert "only a change of 0.108 would be seen reliably" in found.why
+    assert "is -12.0 to +2.2 points" in found.why_in_points
+    assert "only a change of 10.8 points" in found.why_in_points
+
+
+@pytest.mark.parametrize(("old", "new"), [(0.551, 0.502), (0.502, 0.551), (0.55, 0.30), (0.30, 0.55)])
+@pytest.mark.parametrize("name", ["mmlu", "wmdp", "piqa"])
+def test_the_words_have_the_sign_and_the_size_of_delta_whichever_way_is_better(
+    name: str, old: float, new: float
+) -> None:
+    found = only(compare([row(name, old, n_samples=266)], [row(name, new, n_samples=266)]))
+    assert found.delta == pytest.approx(new - old)
+    assert found.stderr is not None
+    moved = re.search(r"(fell|rose) by ([\d.]+) with", found.why)
+    if moved is not None:
+        assert moved[1] == ("fell" if new < old else "rose")
+        assert float(moved[2]) == pytest.approx(abs(new - old), abs=6e-4)
+    else:
+        ends = [new - old - 1.645 * found.stderr, new - old + 1.645 * found.stderr]
+        assert interval_of(found) == pytest.approx(ends, abs=6e-4)
+    worse = new > old if name == "wmdp" else new < old
+    assert (found.direction, found.why.startswith("lower is better: ")) == (
+        ("lower", True) if name == "wmdp" else ("higher", False)
+    )
+    assert found.normalised is not None
+    assert (found.normalised < 0) is worse
+    assert found.verdict in (("regressed", "inconclusive") if worse else ("improved", "inconclusive"))
+
+
+def test_a_perplexity_that_rose_is_said_to_have_risen_by_as_much() -> None:
+    old = row("lambada_openai", 8.00, "perplexity", stderr=0.05)
+    found = only(compare([old], [replace(old, value=8.30)]))
+    assert found.verdict == "regressed"
+    assert found.why.startswith("lower is better: rose by 0.300 with q = ")
+
+
+def test_of_a_score_with_a_target_the_words_give_its_distance() -> None:
+    old = row("crows_pairs_english", 0.45, "pct_stereotype", n_samples=1677)
+    across = only(compare([old], [replace(old, value=0.55)]))
+    assert (across.direction, across.verdict) == ("target", "inconclusive")
+    assert across.delta == pytest.approx(0.10)
+    assert interval_of(across) == pytest.approx([-0.028, 0.028], abs=6e-4)
+    away = only(compare([old], [replace(old, value=0.35)]))
+    assert away.verdict == "regressed"
+    assert away.why.startswith("its distance from 0.5 rose by 0.100 with q = ")
+
+
+def test_where_no_possible_change_would_be_seen_the_words_say_so_instead_of_a_size() -> None:
+    found = compare([row("boolq", 0.6, n_samples=5)], [row("boolq", 0.6, n_samples=5)])
+    least = only(found)
+    assert least.minimum_detectable is not None
+    assert least.minimum_detectable > 0.6
+    assert not least.detects
+    (capability,) = found.capabilities
+    assert not capability.detects
+    for why in (least.why, least.why_in_points, capability.why, capability.why_in_points):
+        assert "with so few samples no change that is possible on this scale would be seen" in why
+        assert "only a change" not in why
+
+
+def test_where_only_a_gain_would_be_seen_the_words_say_that() -> None:
+    found = only(
+        compare(
+            [row("triviaqa", 0.2, "exact_match", n_samples=12)], [row("triviaqa", 0.2, "exact_match", n_samples=12)]
+        )
+    )
+    assert found.detects
+    assert "only a gain of 0.42 would be seen reliably, and with so few samples no loss at all" in found.why
+
+
+def test_a_composite_says_that_its_figures_are_normalised() -> None:
+    found = compare([row("mmlu", 0.551, n_samples=266)], [row("mmlu", 0.502, n_samples=266)])
+    (capability,) = found.capabilities
+    ends = [capability.delta + side * 1.645 * capability.stderr for side in (-1, 1)]
+    assert ends == pytest.approx([-0.160, 0.0296], abs=1e-3)
+    assert "the change of the normalised mean is -0.160 to +0.030" in capability.why
+    assert f"only a change of {capability.minimum_detectable:.3f} would be seen" in capability.why
+    assert "is -16.0 to +3.0 points" in capability.why_in_points
+
+
+def test_the_margin_is_given_on_the_scale_of_the_benchmark() -> None:
+    sure = [row("mmlu", value, stderr=None, n_samples=2_000_000) for value in (0.6, 0.6002)]
+    found = only(compare([sure[0]], [sure[1]]))
+    assert found.verdict == "unchanged"
+    assert "inside the margin of 0.0075" in found.why
+    assert "inside the margin of 0.75 points" in found.why_in_points
 
 
 def test_nothing_to_compare_is_an_empty_answer() -> None:

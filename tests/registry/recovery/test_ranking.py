@@ -99,12 +99,19 @@ def test_ten_thousand_options_are_ranked_quickly_and_as_by_trying_all() -> None:
 
 def test_each_candidate_says_what_would_change_the_order() -> None:
     ranked = {each.id: each for each in rank_for_training(worked_example(), 20000, 12)}
-    assert "would take the first place from it" in ranked[14].reasons[1]
-    assert "no evidence of its own" in ranked[13].reasons[1]
+    assert "would take the first place from it" in ranked[14].reasons[-1]
+    assert "no evidence of its own" in ranked[13].reasons[-1]
     near = [TrainingOption(2, 14000, SHARED, "verified hash"), TrainingOption(3, 13990, LOCAL, "none")]
     behind = TrainingOption(1, 13000, SHARED, "drill")
     told = {each.id: each for each in rank_for_training([*near, behind], 20000, 12)}
-    assert told[3].reasons[1].startswith("A passed drill would put it first")
+    assert told[3].reasons[-1].startswith("A passed drill would put it first")
+
+
+def test_what_is_the_same_for_all_candidates_is_a_sentence_of_its_own() -> None:
+    alike = [TrainingOption(each, 1000 * each, 8.0, "verified hash") for each in (12, 13, 14)]
+    told = [set(each.reasons) for each in rank_for_training(alike, 20000, 12)]
+    assert set.intersection(*told) == {"A restore is assumed to work with 95% (evidence: verified hash)"}
+    assert len({each.reasons[0] for each in rank_for_training(alike, 20000, 12)}) == 3
 
 
 def production(id: int, composite: float | None, stderr: float | None, **other: object) -> ProductionOption:
@@ -118,6 +125,7 @@ def test_production_takes_what_is_sure_not_what_is_highest() -> None:
     assert [each.id for each in ranked] == [2, 1]
     assert ranked[0].terms["lower_bound"] == pytest.approx(0.48 - 1.645 * 0.010, abs=1e-5)
     assert "More evaluation samples" in ranked[1].reasons[1]
+    assert ranked[0].reasons[0] == "46.4 points or more with a confidence of 95%: its composite is 48.0 ± 1.0"
 
 
 def test_production_ties_go_to_the_newest() -> None:
@@ -133,7 +141,7 @@ def test_production_puts_what_is_proven_before_what_only_scores_higher() -> None
     ]
     ranked, _ = rank_for_production(options)
     assert [each.id for each in ranked] == [3, 2, 1]
-    assert any(reason.startswith("Not proven: a restore works with 80%") for reason in ranked[2].reasons)
+    assert any(reason.startswith("Not proven. A restore is assumed to work with 80%") for reason in ranked[2].reasons)
     assert ranked[2].reasons[-1] == "A verified copy would put it first"
     assert not any("Not proven" in reason for reason in (*ranked[0].reasons, *ranked[1].reasons))
 

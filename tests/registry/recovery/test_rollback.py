@@ -10,7 +10,7 @@ from sqlalchemy import event, update
 from sqlalchemy.orm import Session
 
 from registry.aliases import AliasNotFound, move_alias
-from registry.attempts import ResumePoint, amend_attempt
+from registry.attempts import amend_attempt
 from registry.checkpoints.commands import BatchItem, register_batch, register_checkpoint
 from registry.checkpoints.registration import ParentSpec, PieceSpec, Registration, ReplicaSpec
 from registry.evals.scores import NewScore
@@ -19,6 +19,7 @@ from registry.models import Replica
 from registry.recovery.rollback import BadRollbackQuestion, RollbackAnswer, find_rollback_candidates
 from registry.recovery.scope import scope_of_run, scope_select
 from registry.recovery.watched import NothingToWatch, Watch
+from registry.resume_points import ResumePoint
 from registry.runs import RunNotFound, RunRow
 from registry.search.conditions import read_conditions
 from registry.snapshots import LayoutSpec

@@ -35,14 +35,19 @@ def brief(condition: Condition) -> str:
 class Names:
     """What a database would know."""
 
-    def __init__(self, benchmarks: tuple[str, ...] = (), runs: tuple[str, ...] = ()) -> None:
-        self.benchmarks, self.runs = benchmarks, runs
+    def __init__(
+        self, benchmarks: tuple[str, ...] = (), runs: tuple[str, ...] = (), projects: tuple[str, ...] = ()
+    ) -> None:
+        self.benchmarks, self.runs, self.projects = benchmarks, runs, projects
 
     def is_benchmark(self, name: str) -> bool:
         return name in self.benchmarks
 
     def is_run(self, name: str) -> bool:
         return name in self.runs
+
+    def project(self, name: str) -> str | None:
+        return next((each for each in self.projects if each.lower() == name.lower()), None)
 
 
 @pytest.mark.parametrize(("query", "conditions", "unparsed"), UNDERSTOOD, ids=[query for query, _, _ in UNDERSTOOD])
@@ -109,3 +114,34 @@ def test_a_long_query_is_read_or_refused_and_never_fails(piece: str) -> None:
     query = (piece * 1_000)[:1_000]
     with suppress(UnreadableQuery):
         assert read_query(query, now=NOW).conditions
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "strong reading in project pythia",
+        "strong reading in the project called Pythia.",
+        "strong reading in Pythia",
+        "strong reading in the pythia project",
+        "project pythia: strong reading",
+        "在项目 pythia 中找一个阅读强的 checkpoint",
+        "项目 pythia 里阅读强的",
+    ],
+)
+def test_a_project_that_exists_is_read_as_one(query: str) -> None:
+    reading = read_query(query, now=NOW, known=Names(projects=("dclm", "Pythia")))
+    assert sorted(map(brief, reading.conditions)) == ["project=Pythia", "reading>=0.8"]
+    assert reading.unparsed == ()
+
+
+def test_a_project_that_does_not_exist_is_not_understood() -> None:
+    reading = read_query("strong reading in project flurb", now=NOW, known=Names(projects=("dclm",)))
+    assert list(map(brief, reading.conditions)) == ["reading>=0.8"]
+    assert "flurb" in reading.unparsed
+
+
+def test_a_word_of_the_vocabulary_is_a_project_only_where_the_query_says_so() -> None:
+    known = Names(projects=("math",))
+    assert list(map(brief, read_query("strong in math", now=NOW, known=known).conditions)) == ["math>=0.8"]
+    named = read_query("strong reading in project math", now=NOW, known=known)
+    assert list(map(brief, named.conditions)) == ["reading>=0.8", "project=math"]

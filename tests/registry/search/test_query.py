@@ -3,13 +3,13 @@
 import pytest
 from sqlalchemy.orm import Session
 
-from registry.attempts import ResumePoint
 from registry.checkpoints.registration import ParentSpec
 from registry.evals.scores import NewScore
 from registry.filters.fields import CATALOGUE, FieldSpec, FieldType
 from registry.ids import to_text
 from registry.models import Benchmark
 from registry.projects import ProjectNotFound, ProjectRow
+from registry.resume_points import ResumePoint
 from registry.search.answers import SearchAnswer
 from registry.search.conditions import (
     BenchmarkCondition,

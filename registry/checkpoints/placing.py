@@ -77,7 +77,7 @@ def place(
     """Each (index, run id, registration) at its place; what has none, or holds what cannot be kept, apart.
 
     `make_attempts`: a backfill may name attempts that nobody opened, one after the other. Who names none means the
-    newest that was there before.
+    newest that was there before. An attempt before the newest is made in any case: its own record may arrive late.
     """
     run_ids = {run_id for _, run_id, _ in items}
     known = attempts_of(session, project_id, run_ids)
@@ -86,8 +86,9 @@ def place(
         attempts.first_attempts(session, project_id, without)
         known = attempts_of(session, project_id, run_ids)
     newest = {run_id: max(numbers) for run_id, numbers in known.items()}
-    if make_attempts and (following := _following(items, newest)):
-        attempts.plain_attempts(session, project_id, following)
+    missing = _older(items, known) + (_following(items, newest) if make_attempts else [])
+    if missing:
+        attempts.plain_attempts(session, project_id, missing)
         known = attempts_of(session, project_id, run_ids)
     placed: list[Item] = []
     problems: Problems = []
@@ -99,6 +100,14 @@ def place(
         except RegistryError as problem:
             problems.append((index, problem))
     return placed, problems
+
+
+def _older(
+    items: Sequence[tuple[int, int, Registration]], known: Mapping[int, Mapping[int, AttemptFacts]]
+) -> list[tuple[int, int]]:
+    """The (run id, attempt number) that items name and that are missing before a run's newest attempt."""
+    named = sorted({(run_id, given.attempt) for _, run_id, given in items if given.attempt is not None})
+    return [(run_id, number) for run_id, number in named if number < max(known[run_id]) and number not in known[run_id]]
 
 
 def _following(items: Sequence[tuple[int, int, Registration]], newest: Mapping[int, int]) -> list[tuple[int, int]]:

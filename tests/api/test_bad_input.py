@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from registry.tokens import open_web_session
+
 
 @pytest.fixture
 def run_id(client: TestClient) -> str:
@@ -180,3 +182,17 @@ def test_ranks_are_counted_before_they_are_listed(client: TestClient, run_id: st
 def test_unread_bodies_of_strangers_are_refused_for_the_token_first(client: TestClient) -> None:
     answer = client.post("/api/v1/checkpoints:batch", content=b"{not json", headers={"Authorization": "Bearer no"})
     assert answer.status_code == 401
+
+
+def test_a_hostile_place_of_a_page_is_no_failure_either(client: TestClient, run_id: str) -> None:
+    signed_in = client.post("/login", data={"token": "a\0b"})
+    assert signed_in.status_code < 500
+    with client.app.state.database.write() as session:  # type: ignore[attr-defined]
+        cookie = open_web_session(session, client.headers["authorization"].split()[1])
+    client.cookies.set("cairn_session", cookie)
+    pages = ["/?q={}", "/?sort={}", "/?cursor={}", "/runs/{}", "/checkpoints/{}", "/aliases/{}/x", "/aliases/p/{}"]
+    pages += ["/find?q={}", "/compare?baseline={}&candidate={}", "/rollback?run={}", "/login?code={}", "/login?next={}"]
+    for text in HOSTILE:
+        for page in pages:
+            answer = client.get(page.replace("{}", text), headers={"Accept": "text/html"}, follow_redirects=False)
+            assert answer.status_code < 500, (page, text)

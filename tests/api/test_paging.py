@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.paging import MAX_LENGTH, decode_cursor, encode_cursor
+from api.paging import MAX_LENGTH, decode_cursor, encode_cursor, id_after, text_after
 from registry.errors import Malformed
 from registry.keyset import InvalidCursor
 
@@ -36,6 +36,22 @@ def test_a_cursor_of_another_filter_order_or_caller_is_refused(query: tuple[str 
     cursor = encode_cursor([1], "step > 1", "step", 7)
     with pytest.raises(InvalidCursor, match="another filter, order or caller"):
         decode_cursor(cursor, *query)
+
+
+@pytest.mark.parametrize("values", [[], [1, 2], ["1"], [1.5], [None], [-1], [2**63]])
+def test_a_list_of_ids_goes_on_after_an_id_and_nothing_else(values: list[object]) -> None:
+    with pytest.raises(InvalidCursor, match="does not belong to this list"):
+        id_after(encode_cursor(values, "runs"), "runs")
+    assert id_after(encode_cursor([7], "runs"), "runs") == 7
+    assert id_after(None, "runs") is None
+
+
+@pytest.mark.parametrize("values", [[], ["a", "b"], [1], [None]])
+def test_a_list_of_names_goes_on_after_a_name_and_nothing_else(values: list[object]) -> None:
+    with pytest.raises(InvalidCursor, match="does not belong to this list"):
+        text_after(encode_cursor(values, "projects"), "projects")
+    assert text_after(encode_cursor(["a"], "projects"), "projects") == "a"
+    assert text_after(None, "projects") is None
 
 
 def _packed(value: object) -> str:

@@ -1,0 +1,46 @@
+"""Lines of GET /checkpoints: ids as text, assumed times said, mistakes named by parameter and place."""
+
+import pytest
+from sqlalchemy.orm import Session
+from starlette.testclient import TestClient
+
+from registry.ids import to_text
+from tests.factories import at, make_checkpoint, make_run
+
+
+def test_ids_among_the_values_are_the_same_text_as_elsewhere(client: TestClient, session: Session) -> None:
+    run = make_run(session)
+    made = to_text(make_checkpoint(session, run, 5))
+    for query in ({"fields": "id, run.id"}, {"filter": f"id = '{made}' and run.id = '{to_text(run.id)}'"}):
+        (item,) = client.get("/api/v1/checkpoints", params=query).json()["items"]
+        assert item["values"] == {"id": made, "run.id": to_text(run.id)}
+        assert item["id"] == made
+        assert item["run"]["id"] == item["values"]["run.id"]
+
+
+def test_an_assumed_time_is_said_and_can_be_asked_for(client: TestClient, session: Session) -> None:
+    run = make_run(session)
+    make_checkpoint(session, run, 1, saved_at=at("2026-11-01"))
+    make_checkpoint(session, run, 2)
+    items = client.get("/api/v1/checkpoints", params={"order_by": "step"}).json()["items"]
+    assert [(each["step"], each["saved_at_assumed"]) for each in items] == [(1, False), (2, True)]
+    items = client.get("/api/v1/checkpoints", params={"filter": "not saved_at_assumed"}).json()["items"]
+    assert [each["step"] for each in items] == [1]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "title"),
+    [
+        ("filter", "The filter could not be read"),
+        ("order_by", "The order_by could not be read"),
+        ("fields", "The fields could not be read"),
+    ],
+)
+def test_a_mistake_names_its_parameter_and_counts_from_one_for_people(
+    client: TestClient, parameter: str, title: str
+) -> None:
+    answer = client.get("/api/v1/checkpoints", params={parameter: "stpe"})
+    problem = answer.json()
+    assert (answer.status_code, problem["type"], problem["title"]) == (400, "/problems/invalid-filter", title)
+    assert (problem["position"], problem["parameter"]) == (0, parameter)
+    assert "at character 1: unknown field 'stpe'" in problem["detail"].replace("At", "at")

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
+from api.answers import AsSent
 from api.schemas.common import (
     Answer,
     AttemptNumber,
@@ -347,12 +348,12 @@ class CheckpointOut(Answer):
     tags: dict[str, str]
     milestone: bool
     notes: str | None
-    config: dict[str, Any] | None
-    environment: dict[str, Any] | None
+    config: AsSent
+    environment: AsSent
     layout: LayoutOut | None
     code: CodeOut | None
     data_version: DataVersionOut | None
-    data_cursor: Any
+    data_cursor: AsSent
     format: str | None
     format_version: str | None
     save_seconds: float | None

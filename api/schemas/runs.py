@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from api.answers import AsSent
 from api.schemas.common import (
     Answer,
     AttemptNumber,
@@ -122,7 +123,7 @@ class RunItem(Answer):
 class RunOut(RunItem):
     """A run with its config. `not_applied`: what a second start said otherwise; the first start stays."""
 
-    config: dict[str, Any] | None
+    config: AsSent
     not_applied: list[str]
 
     @classmethod

@@ -167,7 +167,8 @@ def test_numbers_of_a_config_come_back_as_they_were_written(client: TestClient, 
     made = client.post(f"/api/v1/runs/{run_id}/checkpoints", content=raw)
     assert made.status_code == 201, made.text
     text = client.get(f"/api/v1/checkpoints/{made.json()['id']}").text
-    assert '"lr":1.5' in text
+    assert '"lr":1.50,' in text
+    assert '"steps":1e2}' in text
     assert '"nul":"a\\u0000b"' in text
     assert "123456789012345678901234567890" in text
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Unauthenticated,
         Unavailable,
     )
+    from cairn.replicas import replica
     from cairn.transport import Retries
 
 __all__ = [
@@ -51,9 +52,10 @@ __all__ = [
     "TooManyRequests",
     "Unauthenticated",
     "Unavailable",
+    "replica",
 ]
 
-_HOMES = {"Client": "cairn.client", "Retries": "cairn.transport"}
+_HOMES = {"Client": "cairn.client", "Retries": "cairn.transport", "replica": "cairn.replicas"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,10 +1,11 @@
 """Where the service is and who is asking. First that applies: argument, environment, saved login, admin token.
 
-A saved token goes only to the URL that it was saved for, and the admin token of this machine only to this
-machine, so that pointing CAIRN_URL somewhere else never carries a token along.
+A saved token goes only to the URL that it was saved for, and the admin token of this machine only to a listener on
+this machine that has proven to be its service (cairn.identity): no other place can make the client send one along.
 """
 
 import contextlib
+import ipaddress
 import json
 import os
 import stat
@@ -17,16 +18,24 @@ from urllib.parse import urlsplit
 
 from cairn.errors import BadSettings
 
-DEFAULT_URL = "http://127.0.0.1:8400"
+EXAMPLE_URL = "http://127.0.0.1:8400"
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", "8400"
+# A service that listens on every address of this machine is reached on the loopback.
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - asked about, not bound to
+API = "/api/v1"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`token` is left out of every representation."""
+    """`token` is left out of every representation.
+
+    `needs_proof`: the token may be sent only over connections whose other end has proven that it knows it.
+    """
 
     url: str
     token: str | None = field(repr=False)
     token_source: str
+    needs_proof: bool = False
 
 
 def read_settings(
@@ -39,25 +48,36 @@ def read_settings(
     source, given_token = next(((name, text) for name, text in candidates if text), ("", ""))
     # A job that was told both never depends on what lies in somebody's home folder.
     saved = {} if given and given_token else _read_logins(login_file(env))
-    chosen = clean_url(given or saved.get("default") or DEFAULT_URL)
+    chosen = clean_url(given or service_url(env) or saved.get("default") or EXAMPLE_URL)
     if given_token:
         return Settings(chosen, clean_token(given_token, source), source)
     if kept := saved.get("tokens", {}).get(chosen):
         return Settings(chosen, clean_token(kept, str(login_file(env))), "the saved login")
     admin = _admin_token(env) if is_this_machine(chosen) else None
-    return Settings(chosen, admin, "the admin-token file" if admin else "nowhere")
+    return Settings(chosen, admin, "the admin-token file", True) if admin else Settings(chosen, None, "nowhere")
+
+
+def service_url(env: Mapping[str, str]) -> str | None:
+    """Where a service with these settings (CAIRN_HOST, CAIRN_PORT) listens; None where neither is set."""
+    host, port = env.get("CAIRN_HOST"), env.get("CAIRN_PORT")
+    if not host and not port:
+        return None
+    if port and not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
+        raise BadSettings(f"CAIRN_PORT is {port[:80]!r}; expected a whole number from 1 to 65535.")
+    host = EVERYWHERE.get(host or DEFAULT_HOST, host or DEFAULT_HOST)
+    return f"http://{f'[{host}]' if ':' in host else host}:{port or DEFAULT_PORT}"
 
 
 def clean_url(url: str) -> str:
-    """`http(s)://host[:port][/path]` without a trailing slash."""
+    """`http(s)://host[:port][/path]` without a trailing slash, nor the API's own prefix."""
     parts = urlsplit(url.strip())
     try:
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         usable = False
     if not usable or parts.query or parts.fragment or "@" in parts.netloc:
-        raise BadSettings(f"{url[:200]!r} is no URL of a Cairn service; expected e.g. {DEFAULT_URL}.")
-    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
+        raise BadSettings(f"{url[:200]!r} is no URL of a Cairn service; expected e.g. {EXAMPLE_URL}.")
+    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/').removesuffix(API).rstrip('/')}"
 
 
 def clean_token(token: str, source: str) -> str:
@@ -69,8 +89,18 @@ def clean_token(token: str, source: str) -> str:
 
 
 def is_this_machine(url: str) -> bool:
+    """Whether the service is reached on the loopback, directly and not through something that ends TLS."""
+    if urlsplit(url).scheme != "http":
+        return False
+    return is_loopback(url)
+
+
+def is_loopback(url: str) -> bool:
     host = urlsplit(url).hostname or ""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def login_file(environ: Mapping[str, str] | None = None) -> Path:

@@ -2,6 +2,7 @@
 
 Only calls that may be repeated without harm are repeated: after a lost connection, and after 429, 502, 503 and
 504, as `Retry-After` asks. A redirect is followed on the same host only; the token never goes to another one.
+Services on other machines are reached through the proxy that the environment names (cairn.proxies).
 """
 
 import os
@@ -15,7 +16,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 from cairn import wire
 from cairn.errors import CairnError, ConnectionFailed, error_from_answer
 from cairn.reading import UnexpectedAnswer
-from cairn.settings import Settings
+from cairn.settings import Settings, is_loopback
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse, PoolManager
@@ -118,12 +119,23 @@ class Transport:
             raise _failed(call, self.settings.url, fault) from fault
 
     def _connections(self) -> "PoolManager":
-        import urllib3
-
         # A forked data-loader worker must not share a socket with its parent.
         if self._pool is None or self._pid != os.getpid():
-            self._pool, self._pid = urllib3.PoolManager(num_pools=2, maxsize=8), os.getpid()
+            self._pool, self._pid = self._new_pool(num_pools=2, maxsize=8), os.getpid()
         return self._pool
+
+    def _new_pool(self, **options: Any) -> "PoolManager":
+        import urllib3
+
+        if self.settings.needs_proof and self.settings.token:
+            from cairn.identity import proving_pool
+
+            return proving_pool(self.settings.token, **options)
+        if is_loopback(self.settings.url):
+            return urllib3.PoolManager(**options)
+        from cairn.proxies import pool_through_proxy
+
+        return pool_through_proxy(self.settings.url, **options)
 
     def _headers(self, call: Call) -> dict[str, str]:
         headers = {"Accept": "application/json, application/problem+json", "User-Agent": USER_AGENT}
@@ -208,7 +220,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _may_pass(error: CairnError) -> bool:
-    lost = isinstance(error, ConnectionFailed) and not error.status
+    lost = isinstance(error, ConnectionFailed) and not error.status and not error.code
     return lost or error.status in RETRY_STATUSES
 
 
@@ -216,7 +228,9 @@ def _failed(call: Call, url: str, fault: Exception) -> ConnectionFailed:
     """The fault in words that say what to look at."""
     import urllib3
 
-    if isinstance(fault, urllib3.exceptions.NewConnectionError):
+    if isinstance(fault, urllib3.exceptions.ProxyError):
+        why = f"The proxy that HTTP_PROXY or HTTPS_PROXY names does not lead to {url}: {fault}"
+    elif isinstance(fault, urllib3.exceptions.NewConnectionError):
         why = f"Nobody answers at {url}. Is the service running (cairn-server serve), is CAIRN_URL right?"
     elif isinstance(fault, (urllib3.exceptions.TimeoutError, TimeoutError)):
         why = f"{url} did not answer in time."

@@ -67,7 +67,7 @@ def _handler(server_of: Callable[[], FaultServer]) -> type[BaseHTTPRequestHandle
             server_of().seen.append(Seen(self.command, self.path, dict(self.headers), body))
             self.answer(server_of().next_reply())
 
-        do_GET = do_POST = do_PATCH = do_PUT = handle_any
+        do_GET = do_POST = do_PATCH = do_PUT = do_CONNECT = handle_any
 
         def answer(self, reply: Reply) -> None:
             time.sleep(reply.wait_seconds)
@@ -144,7 +144,9 @@ def _no_settings_of_the_person_who_runs_the_tests(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     home = tmp_path_factory.mktemp("home")
-    for name in ("CAIRN_URL", "CAIRN_TOKEN", "CAIRN_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+    cairn = ("CAIRN_URL", "CAIRN_TOKEN", "CAIRN_HOME", "CAIRN_HOST", "CAIRN_PORT")
+    proxies = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+    for name in (*cairn, *proxies, "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
 

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,17 +11,20 @@ import uvicorn
 from api.main import create_app
 from registry import tokens
 from registry.config import read_settings
+from registry.db import Database
 from tests.databases import fresh_database
 
 
 @contextmanager
-def running_service(home: Path) -> Iterator[tuple[str, Path]]:
-    """Its URL, and the folder in which it left the admin token."""
+def running_service(home: Path, prepare: Callable[[Database], object] | None = None) -> Iterator[tuple[str, Path]]:
+    """Its URL, and the folder in which it left the admin token. `prepare` fills the database first."""
     settings = read_settings({"CAIRN_HOME": str(home)})
     home.mkdir(parents=True, exist_ok=True)
     with fresh_database("sqlite", home) as database:
         with database.write() as session:
             tokens.ensure_admin_token(session, settings.admin_token_file)
+        if prepare is not None:
+            prepare(database)
         config = uvicorn.Config(create_app(settings, database), host="127.0.0.1", port=0, log_level="warning")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, daemon=True)

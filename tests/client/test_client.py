@@ -122,7 +122,7 @@ def test_fields_that_were_asked_for_are_in_values(live: Client, project: str) ->
 
 
 def test_a_mistake_in_a_filter_names_the_place(live: Client) -> None:
-    with pytest.raises(cairn.Malformed, match="At character 6: the text ends too early") as caught:
+    with pytest.raises(cairn.Malformed, match="At character 7: the text ends too early") as caught:
         live.list_checkpoints(filter="step >")
     assert (caught.value.code, caught.value.status) == ("invalid-filter", 400)
 

@@ -41,8 +41,48 @@ def test_the_admin_token_stays_on_this_machine(tmp_path: Path) -> None:
     admin_token(tmp_path / ".local/share/cairn")
     away = read_settings("https://cairn.example.org", environ=env(tmp_path))
     assert away.token is None
+    for other in (
+        "https://127.0.0.1:8400",
+        "http://127.0.0.1.example.org",
+        "http://127.evil:1",
+        "http://10.0.0.1:8400",
+    ):
+        assert read_settings(other, environ=env(tmp_path)).token is None
     for local in ("http://localhost:8400", "http://[::1]:8400", "http://127.0.0.2:1"):
-        assert read_settings(local, environ=env(tmp_path)).token == "admin-secret"
+        settings = read_settings(local, environ=env(tmp_path))
+        assert (settings.token, settings.needs_proof) == ("admin-secret", True)
+    assert not read_settings("http://127.0.0.1:8400", "told", env(tmp_path)).needs_proof
+
+
+@pytest.mark.parametrize(
+    ("settings", "url"),
+    [
+        ({"CAIRN_PORT": "9000"}, "http://127.0.0.1:9000"),
+        ({"CAIRN_HOST": "10.0.0.5"}, "http://10.0.0.5:8400"),
+        ({"CAIRN_HOST": "::1", "CAIRN_PORT": "9000"}, "http://[::1]:9000"),
+        ({"CAIRN_HOST": "0.0.0.0"}, "http://127.0.0.1:8400"),
+        ({"CAIRN_HOST": "::", "CAIRN_PORT": ""}, "http://[::1]:8400"),
+        ({"CAIRN_URL": "http://h:1", "CAIRN_PORT": "9000"}, "http://h:1"),
+        ({}, "https://saved.example.org"),
+    ],
+)
+def test_without_a_url_the_client_looks_where_the_service_would_listen(
+    tmp_path: Path, settings: dict[str, str], url: str
+) -> None:
+    save_login("https://saved.example.org", "saved", env(tmp_path))
+    assert read_settings(environ=env(tmp_path, **settings)).url == url
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "x", "8400.0", "٣", "-1"])
+def test_a_port_that_is_none_is_named(tmp_path: Path, port: str) -> None:
+    with pytest.raises(cairn.BadSettings, match="CAIRN_PORT is"):
+        read_settings(environ=env(tmp_path, CAIRN_PORT=port))
+
+
+@pytest.mark.parametrize("url", ["http://h:1/api/v1", "http://h:1/api/v1/", "http://h:1/"])
+def test_the_prefix_of_the_api_is_no_part_of_the_url(url: str) -> None:
+    assert read_settings(url, "t", {}).url == "http://h:1"
+    assert read_settings("http://h/cairn/api/v1", "t", {}).url == "http://h/cairn"
 
 
 def test_a_saved_token_goes_only_where_it_was_saved_for(tmp_path: Path) -> None:

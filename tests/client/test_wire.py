@@ -1,5 +1,7 @@
 """Values on their way out and back."""
 
+import copy
+import json
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
@@ -9,7 +11,7 @@ import cairn
 import numpy
 import pytest
 from cairn import wire
-from cairn.numbers import number_from_wire
+from cairn.numbers import Written, number_from_wire
 
 
 def test_non_finite_numbers_travel_as_strings_at_any_depth() -> None:
@@ -66,3 +68,19 @@ def test_numbers_are_read_back_whatever_their_form() -> None:
     assert number_from_wire("-Infinity") == -math.inf
     assert number_from_wire(0.1) == 0.1
     assert [number_from_wire(each) for each in ("0.1", True, None, [])] == [None] * 4
+
+
+def test_numbers_of_a_file_travel_as_they_were_written() -> None:
+    text = '{"lr":1.50,"wd":1e2,"eps":1E-08,"big":123456789012345678901234567890,"x":[-0.0,0.1]}'
+    read = json.loads(text, parse_float=Written)
+    assert wire.encode(read).decode() == text
+    assert wire.encode(copy.deepcopy(read)).decode() == text
+    assert read["lr"] == 1.5
+    for wrong in ("NaN", "1.", "01", "1.5 ", "", "1,2", "0x1", "1_0.0", "٣.٠"):
+        with pytest.raises(ValueError, match="is no number of JSON"):
+            Written(wrong)
+
+
+def test_what_is_written_is_what_pythons_own_encoder_writes() -> None:
+    value = {'k"\n': [True, None, -3, 0.1, 1e300, "é\u2028\ud83d", {}, [], {"a": ()}], "": 10**40}
+    assert wire.encode(value).decode() == json.dumps(value, separators=(",", ":"))

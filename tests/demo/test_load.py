@@ -170,5 +170,43 @@ def test_deduplication_is_the_one_change_between_two_published_models(loaded: Da
     assert {change.path.split(".")[0] for change in found.config_changes} == {
         *("train_data_paths", "valid_data_paths", "test_data_paths"),
     }
-    assert found.data_changes.mix is not None
-    assert found.data_changes.mix.total_variation == 1.0
+    assert {change.not_recorded_on for change in found.config_changes} == {None}
+    mix = found.data_changes.mix  # of either Pile only the name is published
+    assert (mix.total_variation, mix.why) == (
+        None,
+        "another data version (pile → pile-deduped); their mixes are not recorded",
+    )
+
+
+@pytest.mark.parametrize("size", ["70m", "1.4b", "6.9b"])
+def test_an_intervention_has_seen_the_data_of_its_parent_up_to_where_it_branched_off(loaded: Database, size: str):
+    names = [f"pythia-{size}-deduped-{variant}" for variant in ("baseline", "intervention")]
+    with loaded.read() as session:
+        pair = [checkpoint_id(session, "pythia", name, 143_000) for name in names]
+        seen = [get_checkpoint(session, each).tokens_seen for each in pair]
+        found = compare_checkpoints(session, *pair)
+        back = compare_checkpoints(session, *reversed(pair)).data_changes
+    assert seen == [143_000 * 2_097_152] * 2
+    sources = {each.source: each for each in found.data_changes.mix.sources}
+    assert {name: (each.old_tokens, each.new_tokens) for name, each in sources.items()} == {
+        "pile-deduped": (143_000 * 2_097_152, 133_000 * 2_097_152),
+        "pile-deduped, pronouns swapped": (0, 10_000 * 2_097_152),
+    }
+    assert sum(each.new_tokens or 0 for each in sources.values()) == seen[1]
+    assert found.data_changes.mix.total_variation == pytest.approx(10 / 143)
+    assert found.data_changes.by_lineage
+    assert back.mix.total_variation == pytest.approx(10 / 143)
+
+
+def test_a_merge_that_recorded_no_trainer_options_removed_none(loaded: Database):
+    with loaded.read() as session:
+        parts = [
+            checkpoint_id(session, "dclm", SAME_RECIPE.format("rpj_original"), 32_851),
+            checkpoint_id(session, "dclm", "wiseft_a80_mix3_long_47_mix3_34", 64_388),
+        ]
+        found = compare_checkpoints(session, *parts)
+    options = [each for each in found.config_changes if each.path.startswith("open_lm.")]
+    assert len(options) > 5
+    assert {each.not_recorded_on for each in options} == {"candidate"}
+    assert f"the candidate recorded nothing of open_lm ({len(options)} values)" == found.config_why
+    assert not any("open_lm." in change for suspect in found.suspects for change in suspect.changes)

@@ -49,14 +49,17 @@ class EvalCalls(Calls):
         project: str | None = None,
         run: str | None = None,
         step: int | None = None,
+        model: str | None = None,
         format: str = "auto",
     ) -> ImportReport:
-        """Sends result files (paths, or pairs of a name and the bytes) for one checkpoint.
+        """Sends result files (paths, or pairs of a name and the bytes) for one checkpoint, or for a run's.
 
-        Name the checkpoint, or `project`, `run` (names) and `step`, which are made where absent.
+        Name the checkpoint, or `project`, `run` (names) and `step`, which are made where absent. Without a step each
+        file says its own, and a file of several steps goes to the checkpoint of each. `model` picks one of the models
+        of a file that holds several.
         """
         target = None if checkpoint is None else id_of(checkpoint)
-        named = given(checkpoint_id=target, project=project, run=run, step=step, format=format)
+        named = given(checkpoint_id=target, project=project, run=run, step=step, model=model, format=format)
         parts: list[tuple[str, Any]] = [(key, str(value)) for key, value in named.items()]
         parts += [("file", _file_part(file)) for file in files]
         body, content_type = _multipart(parts)

@@ -1,30 +1,32 @@
 """The command group, and how its commands end: one exit code and one readable message."""
 
-import os
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 
 import click
 
-from cairn.cli.commands import compare, evals, find, login, record, rollback, runs
-from cairn.cli.output import say
+from cairn.cli.commands import compare, evals, find, inspect, login, record, rollback, runs, scan
+from cairn.cli.hints import explain
+from cairn.cli.output import CannotWrite, Output, ReaderGone, say
 from cairn.errors import NO_SUCH_CALL, BadSettings, CairnError, Invalid, NotFound
 from cairn.formats import Refused
 
 DONE, NO_RESULT, USAGE, SERVER = 0, 1, 2, 3
 HELP = """Record checkpoints, find them, roll back, compare.
 
-A CHECKPOINT is an id, or project/run@step (its newest attempt), or project/run@attempt.step. Every command
-takes --json, and writes plain tab-separated text where its output is piped.
+A CHECKPOINT is an id, or project/run@step (its newest attempt), or project/run@attempt.step, or an alias as
+project/alias. Every command takes --json, and writes plain tab-separated text where its output is piped.
 
-The service is found by CAIRN_URL and CAIRN_TOKEN, else by `cairn login`, else on this machine.
+The service is found by CAIRN_URL and CAIRN_TOKEN, else by `cairn login`, else on this machine (at CAIRN_HOST and
+CAIRN_PORT, as the service reads them).
 
 \b
 Exit codes:
-  0  done
+  0  done; also where the reader of a pipe (head, less) wanted no more
   1  no result: nothing found, or nothing meets every condition
   2  usage: a wrong option, argument, filter, setting or input file
-  3  the service refused, failed or cannot be reached
+  3  the service refused, failed or cannot be reached; or the output cannot be written (a full disk)
 """
 
 
@@ -33,24 +35,35 @@ def cli() -> None:
     pass
 
 
-for command in (login.login, runs.run, record.record, find.find, rollback.rollback, compare.compare, evals.evals):
+for command in (
+    *(login.login, runs.run, record.record, inspect.inspect_command, find.find, rollback.rollback, compare.compare),
+    evals.evals,
+    scan.scan_command,
+):
     cli.add_command(command)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and answers its exit code; never a traceback for what a user can mend."""
+    output = Output(sys.stdout)
     try:
-        return int(cli.main(args=arguments, prog_name="cairn", standalone_mode=False) or DONE)
+        with redirect_stdout(output):
+            code = int(cli.main(args=arguments, prog_name="cairn", standalone_mode=False) or DONE)
+            output.flush()
+            return code
     except click.ClickException as error:
         error.show()
         return USAGE
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
         return 130
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough; Python would complain once more while closing stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except ReaderGone:
+        output.give_up()
         return DONE
+    except CannotWrite as error:
+        output.give_up()
+        say(f"cairn: {error}")
+        return SERVER
     except (CairnError, Refused, OSError) as error:
         say(f"cairn: {_readable(error)}")
         return _exit_code(error)
@@ -65,7 +78,4 @@ def _exit_code(error: Exception) -> int:
 def _readable(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
-    text = str(error)
-    if isinstance(error, CairnError) and error.status == 401:
-        text += "\n  `cairn login` saves a token for this service."
-    return text
+    return explain(error) if isinstance(error, CairnError) else str(error)

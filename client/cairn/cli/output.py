@@ -5,14 +5,60 @@ Names come from other people, so control characters are replaced before they rea
 
 import json
 import math
+import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO, TypeVar
 
 import click
 
 from cairn import wire
 from cairn.types import CheckpointRef
+
+
+class ReaderGone(Exception):
+    """Whoever read our output (head, less) has seen enough."""
+
+
+class CannotWrite(Exception):
+    """Standard output takes no more: a full disk, a closed descriptor."""
+
+
+class Output:
+    """Standard output, whose faults are told apart from those of files that a command reads.
+
+    No OSError leaves it: click would end the program with 1 for a closed pipe, which here means 'no result'.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with _output_faults():
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        with _output_faults():
+            self._stream.flush()
+
+    def give_up(self) -> None:
+        """Python would complain once more while closing the stream, and change the exit code."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def _output_faults() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise ReaderGone from None
+    except OSError as error:
+        raise CannotWrite(f"the output cannot be written: {error.strerror}.") from error
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 Row = Sequence[Any]

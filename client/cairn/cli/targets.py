@@ -3,12 +3,14 @@
 import re
 
 from cairn.calls.base import literal
+from cairn.cli.hints import CHECKPOINT_NAMES
 from cairn.client import Client
 from cairn.errors import Invalid, NotFound
-from cairn.types import Checkpoint, Run
+from cairn.types import Checkpoint, CheckpointRef, Run
 
 NAME = r"[A-Za-z0-9._-]{1,128}"
 RUN = re.compile(rf"(?P<project>{NAME})/(?P<run>.{{1,512}})")  # a run's name may hold anything, even / and @
+ALIAS = re.compile(rf"(?P<project>{NAME})/(?P<name>{NAME})")
 CHECKPOINT = re.compile(rf"{RUN.pattern}@(?:(?P<attempt>\d{{1,9}})\.)?(?P<step>\d{{1,19}})")
 ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -27,19 +29,39 @@ def find_run(client: Client, text: str) -> Run:
 
 
 def find_checkpoint_id(client: Client, text: str) -> str:
-    """The id behind an id, project/run@step or project/run@attempt.step."""
-    return text if ID.fullmatch(text) else find_checkpoint(client, text).id
+    """The id behind an id, project/run@step, project/run@attempt.step or project/alias."""
+    if ID.fullmatch(text):
+        return text
+    if ALIAS.fullmatch(text):
+        return _aliased(client, text).id
+    return _at_step(client, text).id
 
 
 def find_checkpoint(client: Client, text: str) -> Checkpoint:
+    """As find_checkpoint_id, with everything that is known about the checkpoint."""
+    if ID.fullmatch(text) or ALIAS.fullmatch(text):
+        return client.get_checkpoint(find_checkpoint_id(client, text))
+    return _at_step(client, text)
+
+
+def _aliased(client: Client, text: str) -> CheckpointRef:
+    """Raises `NotFound` with all that the text could have meant."""
+    project, _, name = text.partition("/")
+    try:
+        return client.get_alias(project, name).checkpoint
+    except NotFound as error:
+        if error.code != "alias-not-found":
+            raise
+        raise NotFound(
+            f"There is no alias {name!r} in {project!r}. {CHECKPOINT_NAMES} `cairn run show {text}` lists a run's."
+        ) from None
+
+
+def _at_step(client: Client, text: str) -> Checkpoint:
     """Of several at one step, the one of the newest attempt; of its two kinds, the archive."""
-    if ID.fullmatch(text):
-        return client.get_checkpoint(text)
     named = CHECKPOINT.fullmatch(text)
     if not named:
-        raise Invalid(
-            f"{text[:200]!r} does not name a checkpoint; expected an id, project/run@step or project/run@attempt.step."
-        )
+        raise Invalid(f"{text[:200]!r} does not name a checkpoint. {CHECKPOINT_NAMES}")
     where = [
         f"project = {literal(named['project'])}",
         f"run.name = {literal(named['run'])}",

@@ -8,10 +8,13 @@ import json
 import math
 from typing import Any
 
-from cairn.formats.evals import Refused
+from cairn.formats.refusals import Refused
 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 64
+# `[[],[],...` costs 32 times its own size once it is read: about 80 bytes of memory for each of these signs.
+MAX_PARTS = 1_500_000
+NO_JSON = "The file is no JSON: "
 
 
 class Repeated(dict[str, Any]):
@@ -28,16 +31,32 @@ class TooLarge(str):
 
 def load(content: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
     """The value in `content`. Raises `Refused` for what is too large, too deep, no UTF-8 or no JSON."""
+    check_size(content, max_bytes)
+    try:
+        return loads(decode(content), max_depth=max_depth)
+    except json.JSONDecodeError as fault:
+        raise Refused(f"{NO_JSON}{fault.msg} at line {fault.lineno}, column {fault.colno}.") from None
+
+
+def check_size(content: bytes, max_bytes: int = MAX_BYTES) -> None:
     if len(content) > max_bytes:
         raise Refused(f"The file has {len(content):,} bytes; a result file has at most {max_bytes:,}.")
+    parts = sum(content.count(sign) for sign in (b"[", b"{", b",", b":"))
+    if parts > max(MAX_PARTS, len(content) // 20):
+        raise Refused(f"The file has {parts:,} values; a result file has at most {MAX_PARTS:,}.")
+
+
+def decode(content: bytes) -> str:
     try:
-        text = content.decode("utf-8-sig")
-        value = json.loads(text, object_pairs_hook=_object, parse_float=_float, parse_int=_int)
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
         raise Refused(f"The file is no UTF-8 text: byte {fault.start} cannot be read.") from None
-    except json.JSONDecodeError as fault:
-        place = f"line {fault.lineno}, column {fault.colno}"
-        raise Refused(f"The file is no JSON: {fault.msg} at {place}.") from None
+
+
+def loads(text: str, *, max_depth: int = MAX_DEPTH) -> Any:
+    """The value in `text`. Raises `Refused` for what is too deep, `json.JSONDecodeError` for what is no JSON."""
+    try:
+        value = json.loads(text, object_pairs_hook=_object, parse_float=_float, parse_int=_int)
     except RecursionError:
         raise Refused(f"The file is nested more than {max_depth} deep.") from None
     _check_depth(value, max_depth)

@@ -164,6 +164,18 @@ def test_record_sends_what_the_options_say(cli: Cli, faults: FaultServer, tmp_pa
     ]
 
 
+def test_numbers_are_sent_as_the_file_and_the_lines_have_them(cli: Cli, faults: FaultServer, tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text('{"lr":1.50,"wd":1e2,"betas":[0.90,-0.0],"seed":12345678901234567890,"clip":NaN,"max":1e999}')
+    faults.replies = [Reply(body={"accepted": 1, "results": [{"index": 0, "id": "0c1", "status": "created"}]})]
+    where = ("record", "--project", "p", "--run", "r")
+    assert cli(*where, "--step", "1", "--config", str(config))[0] == 0
+    sent = config.read_bytes().replace(b"NaN", b'"NaN"').replace(b"1e999", b'"1e999"')
+    assert b'"config":' + sent in faults.seen[0].body
+    assert cli(*where, "-", stdin='{"step": 2, "lr": 3E-4, "config": {"lr": 1.50}}')[0] == 0
+    assert faults.seen[1].body == b'[{"project":"p","run":"r","step":2,"lr":3E-4,"config":{"lr":1.50}}]'
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -218,7 +230,7 @@ def test_a_refused_batch_says_what_is_recorded_already(cli: Cli, faults: FaultSe
     code, _, err = cli("record", "-", stdin=lines)
     assert code == 2
     assert "500 checkpoints before this batch are recorded; none of this batch is." in err
-    assert "/0/step: x" in err
+    assert "line 501: step: x" in err
 
 
 @pytest.mark.parametrize(("line", "place"), [("{", "Line 2"), ("[]", "Line 2"), ("[" * 99999, "Line 2")])
@@ -249,12 +261,22 @@ def test_a_run_may_be_called_anything(cli: Cli, faults: FaultServer) -> None:
     assert asked == "project = 'llm' and run.name = 'it''s a/b@c' and step = 41200"
 
 
-@pytest.mark.parametrize("text", ["llm/7b-a", "llm/7b-a@", "llm/7b-a@x", "a/b@c", "llm/@1", "x y"])
+@pytest.mark.parametrize("text", ["llm/a b", "llm/7b-a@", "llm/7b-a@x", "a/b@c", "llm/@1", "x y"])
 def test_what_names_no_checkpoint_is_a_usage_error(cli: Cli, faults: FaultServer, text: str) -> None:
     code, _, err = cli("compare", text, "0c1")
     assert code == 2
     assert "does not name a checkpoint" in err
+    assert "project/run@step" in err
+    assert "project/alias" in err
     assert faults.seen == []
+
+
+def test_a_checkpoint_is_named_by_an_alias(cli: Cli, faults: FaultServer) -> None:
+    alias = {"checkpoint": CHECKPOINT, "project": "llm", "name": "production"}
+    faults.replies = [Reply(body=alias), Reply(body={"scores": []})]
+    assert cli("compare", "llm/production", "0c2")[0] == 0
+    assert faults.seen[0].path == "/api/v1/aliases/llm/production"
+    assert faults.seen[1].json == {"baseline": "0c1", "candidate": "0c2"}
 
 
 def test_compare_shows_what_needs_a_decision_first(cli: Cli, faults: FaultServer) -> None:
@@ -283,7 +305,42 @@ def test_compare_shows_what_needs_a_decision_first(cli: Cli, faults: FaultServer
     assert "Code: unknown: the tree was dirty" in err
     assert "Suspect (some, 70 % of the suspicion): lr" in err
     faults.replies = [Reply(body=answer)]
+    assert "Suspect (some, 70 % of the suspicion): lr" in err
+    assert "no change stands out" not in err
     assert "piqa" in cli("compare", "0c1", "0c2", "--all")[1]
+
+
+def test_compare_names_no_weak_suspect_first_and_calls_the_unrecorded_so(cli: Cli, faults: FaultServer) -> None:
+    change = {"path": "open_lm.beta2", "change": "removed", "class": "optimiser", "old": 0.95, "new": None}
+    answer = {
+        "scores": [{"benchmark": "mmlu", "metric": "acc", "delta": -0.1, "verdict": "regressed", "why": "fell"}],
+        "config_changes": [{**change, "not_recorded_on": "candidate"}],
+        "config_why": "the candidate recorded nothing of open_lm (1 value)",
+        "environment_why": "no environment is recorded for the candidate",
+        "data_changes": {"total_variation": None, "why": "another data version (a → b); their mixes are not recorded"},
+        "suspects": [{"changes": ["config.seed"], "strength": "weak", "share": 1.0}],
+    }
+    faults.replies = [Reply(body=answer)]
+    code, out, err = cli("compare", "0c1", "0c2")
+    assert code == 0
+    assert out.splitlines()[-1].split("\t")[:2] == ["open_lm.beta2", "not recorded on the candidate"]
+    assert "Config: the candidate recorded nothing of open_lm (1 value); what is not recorded is not compared." in err
+    assert "Environment: no environment is recorded for the candidate" in err
+    assert "Data: another data version (a → b); their mixes are not recorded" in err
+    assert err.index("Suspects: no change stands out.") < err.index(
+        "Weak evidence, 100 % of the suspicion: config.seed"
+    )
+    faults.replies = [Reply(body={**answer, "suspects": []})]
+    assert "Suspects: no change stands out." in cli("compare", "0c1", "0c2")[2]
+
+
+def test_compare_says_where_shares_are_of_the_tokens_seen(cli: Cli, faults: FaultServer) -> None:
+    sources = [{"source": "pile", "old_share": 1.0, "new_share": 0.93}]
+    data = {"total_variation": 0.07, "by_lineage": True, "sources": sources, "note": "baseline: its past is unknown"}
+    faults.replies = [Reply(body={"scores": [], "data_changes": data})]
+    err = cli("compare", "0c1", "0c2")[2]
+    assert "Data: 7.0 % of the tokens seen changed (pile 100 % → 93 %); baseline: its past is unknown" in err
+    assert "Suspect" not in err
 
 
 def test_rollback_asks_for_the_run_and_shows_reasons(cli: Cli, faults: FaultServer) -> None:
@@ -464,11 +521,28 @@ def test_an_id_stays_in_one_piece_on_a_narrow_terminal(faults: FaultServer) -> N
     assert b"[red]" in shown, "names are text, never markup"
 
 
+# Where the output goes
+
+CAIRN = f"{sys.executable} -c 'from cairn.cli import main; main()'"
+
+
+def at_a_shell(command: str, faults: FaultServer) -> "subprocess.CompletedProcess[str]":
+    env = {**os.environ, "CAIRN_URL": faults.url, "CAIRN_TOKEN": "t"}
+    bash = ["bash", "-c", command]
+    return subprocess.run(bash, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(faults: FaultServer) -> None:
     items = [{"checkpoint": {**CHECKPOINT, "id": f"c{index}"}} for index in range(1000)]
     faults.replies = [Reply(body={"items": items * 10, "next_cursor": None})]
-    env = {**os.environ, "CAIRN_URL": faults.url, "CAIRN_TOKEN": "t"}
-    shell = f"{sys.executable} -c 'from cairn.cli import main; main()' find --limit 1000 | head -1"
-    done = subprocess.run(shell, shell=True, env=env, capture_output=True, text=True, timeout=60, check=False)
-    assert done.stdout.startswith("project\tcheckpoint")
-    assert done.stderr == ""
+    done = at_a_shell(f"{CAIRN} find --limit 1000 | head -1; echo ${{PIPESTATUS[0]}}", faults)
+    header, code = done.stdout.splitlines()
+    assert header.startswith("project\tcheckpoint")
+    assert (code, done.stderr) == ("0", ""), "1 would mean: no result"
+
+
+def test_output_that_cannot_be_written_is_told_apart_from_a_wrong_option(faults: FaultServer) -> None:
+    for command in ("find", "find --json"):
+        faults.replies = [Reply(body=PAGE)]
+        done = at_a_shell(f"{CAIRN} {command} > /dev/full", faults)
+        assert (done.returncode, done.stderr) == (3, "cairn: the output cannot be written: No space left on device.\n")

@@ -9,9 +9,10 @@ from cairn.cli.output import json_option, print_json, print_rows, say
 from cairn.cli.targets import find_checkpoint_id
 from cairn.client import Client
 from cairn.numbers import number_from_wire
-from cairn.types import Comparison, ScoreChange
+from cairn.types import Comparison, ConfigChange, ScoreChange, Suspect
 
 SOURCES = 6  # and files, shown on a line
+FELL = ("regressed", "suspected")
 # What needs a decision first.
 ORDER = ("regressed", "suspected", "improved", "inconclusive", "unchanged", "not_comparable")
 
@@ -23,6 +24,9 @@ ORDER = ("regressed", "suspected", "improved", "inconclusive", "unchanged", "not
 @json_option
 def compare(baseline: str, candidate: str, show_all: bool, as_json: bool) -> None:
     """Which scores really changed from one checkpoint to another, and what else did.
+
+    The delta of a benchmark, and the figures in its why, are candidate - baseline on the benchmark's own scale: where
+    lower is better (the why says so), above 0 is worse. A capability's are normalised, and below 0 is always worse.
 
     BASELINE and CANDIDATE are checkpoints: an id, project/run@step or project/run@attempt.step.
     """
@@ -67,27 +71,53 @@ def _print_changes(answer: Comparison) -> None:
         error = "" if each.stderr is None else f" ± {each.stderr:.2g}"
         say(
             f"Capability {each.capability}: {each.verdict}"
-            + ("" if each.delta is None else f", {each.delta:+.3g}{error}")
+            + ("" if each.delta is None else f", {each.delta:+.3g}{error} (normalised)")
         )
     changes = (*answer.config_changes, *answer.environment_changes)
     if changes:
-        rows = [(each.path, each.change, each.class_, each.old, each.new) for each in changes]
+        rows = [(each.path, _change(each), each.class_, each.old, each.new) for each in changes]
         print_rows(("setting", "change", "class", "old", "new"), rows)
+    for what in ("config", "environment"):
+        if unknown := answer.raw.get(f"{what}_why"):
+            say(f"{what.capitalize()}: {unknown}; what is not recorded is not compared.")
     say(f"Data: {_data(answer.data_changes)}")
     say(f"Code: {_code(answer.code_changes)}")
-    for suspect in answer.suspects:
-        share = "" if suspect.share is None else f", {suspect.share * 100:.0f} % of the suspicion"
-        say(f"Suspect ({suspect.strength}{share}): {', '.join(suspect.changes)}")
+    _print_suspects(answer)
+
+
+def _change(each: ConfigChange) -> str:
+    """What a side did not record at all has been neither added nor removed."""
+    side = each.raw.get("not_recorded_on")
+    return f"not recorded on the {side}" if side else each.change
+
+
+def _print_suspects(answer: Comparison) -> None:
+    """Those that stand out; weak ones only after saying that none of them does."""
+    first = [each for each in answer.suspects if each.strength in ("strong", "some")]
+    for suspect in first:
+        say(f"Suspect ({suspect.strength}{_of_suspicion(suspect)}): {', '.join(suspect.changes)}")
+    weak = [each for each in answer.suspects if each not in first]
+    verdicts = [*(each.verdict for each in answer.scores), *(each.verdict for each in answer.capabilities)]
+    if not first and (weak or any(verdict in FELL for verdict in verdicts)):
+        say("Suspects: no change stands out.")
+    for suspect in weak:
+        say(f"Weak evidence{_of_suspicion(suspect)}: {', '.join(suspect.changes)}")
+
+
+def _of_suspicion(suspect: Suspect) -> str:
+    return "" if suspect.share is None else f", {suspect.share * 100:.0f} % of the suspicion"
 
 
 def _data(changes: Mapping[str, Any]) -> str:
     """How far the mix moved, and the sources that moved most."""
     moved = number_from_wire(changes.get("total_variation"))
+    note = f"; {changes['note']}" if changes.get("note") else ""
     if moved is None:
-        return str(changes.get("why") or "unknown")
+        return f"{changes.get('why') or 'unknown'}{note}"
     sources = [each for each in changes.get("sources") or () if isinstance(each, dict)]
     shares = [f"{each.get('source')} {_share(each, 'old')} → {_share(each, 'new')}" for each in sources[:SOURCES]]
-    return f"{moved * 100:.1f} % of the mix changed" + (f" ({', '.join(shares)})" if moved and shares else "")
+    of = "tokens seen" if changes.get("by_lineage") else "mix"
+    return f"{moved * 100:.1f} % of the {of} changed" + (f" ({', '.join(shares)})" if moved and shares else "") + note
 
 
 def _share(source: Mapping[str, Any], side: str) -> str:

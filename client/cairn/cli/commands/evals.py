@@ -1,91 +1,191 @@
 """`cairn evals`: send result files of evaluations."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
-from cairn.cli.output import json_option, print_json, print_rows, say
+from cairn.cli.output import clean, json_option, print_json, print_rows, say
 from cairn.cli.targets import find_checkpoint_id
 from cairn.client import Client
-from cairn.errors import Invalid
-from cairn.formats import Refused, read_evals
-from cairn.types import ImportReport
+from cairn.results import Asked, Planned, Refusal, Sent, gather, place, send
+from cairn.results.gather import Gathered
+from cairn.results.places import Plan
+
+SHOWN_ROWS, SHOWN_REMARKS = 40, 20
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument(
+    "paths", nargs=-1, required=True, metavar="FILE|FOLDER...", type=click.Path(exists=True, path_type=Path)
+)
 @click.option("--checkpoint", help="The checkpoint that was evaluated.")
 @click.option("--project", help="Or: its project, made where it is absent,")
-@click.option("--run", "run_", help="its run, made where it is absent,")
+@click.option("--run", "run_", help="its run, made where it is absent (default: found through the model's path),")
 @click.option("--step", type=click.IntRange(0), help="and its step. Default: the step that each file states.")
+@click.option("--model", help="Of a file with several models (the columns of OpenCompass), the one to take.")
 @click.option("--format", "format_", default="auto", show_default=True)
+@click.option("--dry-run", is_flag=True, help="Only show where each result would go.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 def evals(
-    files: Sequence[Path],
+    paths: Sequence[Path],
     checkpoint: str | None,
     project: str | None,
     run_: str | None,
     step: int | None,
+    model: str | None,
     format_: str,
+    dry_run: bool,
+    yes: bool,
     as_json: bool,
 ) -> int:
-    """Send result files of evaluation harnesses; the format is found by content.
+    """Send result files of evaluations, or whole folders of them; the format is found by content.
 
     \b
     cairn evals results.json --checkpoint pythia/1b@143000
-    cairn evals evals/*.json --project pythia --run 1b
+    cairn evals runs/*/trainer_state.json --project pythia --run 1b
+    cairn evals results/ --project pythia --dry-run
+
+    Read are lm-evaluation-harness 0.3 and 0.4 (results, samples, markdown tables), lighteval, OpenCompass, HELM,
+    inspect-ai, every_eval_ever, DCLM, trainer_state.json, and plain tables (CSV, JSON lines) with the columns
+    checkpoint or step, benchmark, value. Where each result goes is shown before anything is written, and on a
+    terminal asked.
     """
-    by_name = project is not None and run_ is not None
-    if (checkpoint is not None) == by_name or (checkpoint and (project or run_ or step is not None)):
-        raise click.UsageError("Name --checkpoint, or --project and --run (and --step where the files state none).")
-    reports: list[ImportReport] = []
-    refused: list[tuple[Path, Invalid]] = []
+    if checkpoint and (project or run_ or step is not None):
+        raise click.UsageError("Name --checkpoint, or --project, --run and --step, not both.")
+    if run_ and not project:
+        raise click.UsageError("--run needs its --project.")
+    with _bar("Reading", None) as progress:
+        found = gather(paths, format=format_, progress=progress)
     with Client() as client:
-        target = find_checkpoint_id(client, checkpoint) if checkpoint else None
-        for path in files:
-            content = path.read_bytes()
-            _warn_of_another_step(path, content, step)
-            try:
-                report = client.import_results(
-                    [(str(path), content)], checkpoint=target, project=project, run=run_, step=step, format=format_
-                )
-                reports.append(report)
-            except Invalid as error:
-                refused.append((path, error))  # the other files are no worse for it
+        target = find_checkpoint_id(client, checkpoint) if checkpoint and found.results else checkpoint
+        plan = place(client, found.results, Asked(target, project, run_, step, model))
+        refused = [*found.refused, *plan.refused]
+        if not as_json:
+            _print_plan(plan, found)
+        sent = Sent()
+        if plan.planned and not dry_run and _agreed(plan, yes):
+            with _bar("Importing", len(plan.planned)) as progress:
+                sent = send(client, plan.planned, progress=progress)
+        elif plan.planned and not as_json:
+            say("Nothing was written.")
+    return _finish(plan, sent, [*refused, *sent.refused], dry_run, as_json)
+
+
+def _agreed(plan: Plan, yes: bool) -> bool:
+    """On a terminal always asked; elsewhere only a run that nobody named needs `--yes`."""
+    if yes:
+        return True
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        scores = sum(each.result.scores for each in plan.planned)
+        return click.confirm(f"Import up to {scores:,} scores?", err=True)
+    if plan.guessed:
+        first = plan.guessed[0]
+        raise click.UsageError(
+            f"{first.result.name} would go to {first.where} (found through {first.source}). Say --yes, or name "
+            f"--project and --run."
+        )
+    return True
+
+
+def _print_plan(plan: Plan, found: Gathered) -> None:
+    rows = [_plan_row(each) for each in plan.planned]
+    shown = rows if len(rows) <= SHOWN_ROWS else rows[:SHOWN_ROWS]
+    for file, kind, scores, where, new, source in shown:
+        say(f"{file}: {kind}, {scores:,} scores → {where}{new} (by {source})")
+    if len(rows) > len(shown):
+        say(f"and {len(rows) - len(shown):,} more files; --dry-run --json shows all.")
+    if found.passed_over:
+        say(f"{found.passed_over:,} files that end like no result file were not opened.")
+
+
+def _plan_row(each: Planned) -> tuple[Any, ...]:
+    new = "" if not each.new else ", new" if len(each.steps) == 1 else f", {len(each.new)} of them new"
+    return each.result.name, each.result.format, each.result.scores, each.where, new, each.source
+
+
+def _finish(plan: Plan, sent: Sent, refused: Sequence[Refusal], dry_run: bool, as_json: bool) -> int:
     if as_json:
-        reasons = [{"file": str(path), "reason": refusal.detail} for path, refusal in refused]
-        print_json({"reports": [each.raw for each in reports], "refused": reasons})
+        print_json(_as_json(plan, sent, refused, dry_run))
     else:
-        _print(reports)
-        for path, refusal in refused:
-            say(f"{path}: {refusal}")
-    if refused:
+        _print_sent(sent)
+        for each in refused[:SHOWN_REMARKS]:
+            say(f"{each.file}: {each.reason}")
+        if len(refused) > SHOWN_REMARKS:
+            say(f"and {len(refused) - SHOWN_REMARKS:,} more files were refused; --json shows all.")
+        _print_summary(sent, refused)
+    if refused or _left_by_service(sent):
         return 2
-    return 0 if any(each.imported for each in reports) else 1
+    return 0 if (dry_run and plan.planned) or any(each.imported for each in sent.reports) else 1
 
 
-def _warn_of_another_step(path: Path, content: bytes, given: int | None) -> None:
-    """The service may read more formats than this client: a file that cannot be read here is not refused here."""
-    if given is None:
+def _left_by_service(sent: Sent) -> list[Any]:
+    """Files that the service refused beside others that it took."""
+    return [file for report in sent.reports for file in report.files if file.format is None]
+
+
+def _print_sent(sent: Sent) -> None:
+    files = [file for report in sent.reports for file in report.files]
+    remarks = [f"{file.file}: {note}" for file in files for note in file.notes]
+    remarks += [f"{file.file}: left out {item.item}: {item.reason}" for file in files for item in file.skipped]
+    for remark in remarks[:SHOWN_REMARKS]:
+        say(remark)
+    if len(remarks) > SHOWN_REMARKS:
+        say(f"and {len(remarks) - SHOWN_REMARKS:,} more remarks; --json shows all.")
+    if files and (len(files) <= SHOWN_ROWS or not sys.stdout.isatty()):
+        columns = ("file", "format", "scores", "new", "left out", "id")
+        rows = [(f.file, f.format, f.imported, f.recorded, len(f.skipped), _into(f)) for f in files]
+        print_rows(columns, rows)
+
+
+def _into(file: Any) -> str | None:
+    several = len(file.raw.get("checkpoints") or ())
+    return file.checkpoint_id if file.checkpoint_id or not several else f"{several} checkpoints"
+
+
+def _print_summary(sent: Sent, refused: Sequence[Refusal]) -> None:
+    files = [file for report in sent.reports for file in report.files]
+    if len(files) + len(refused) < 2 or not files:
         return
-    try:
-        found = read_evals(content, name=path.name)
-    except Refused:
+    taken = [file for file in files if file.format]
+    into = {each["checkpoint_id"] for file in taken for each in file.raw.get("checkpoints") or ()}
+    left = len(refused) + len(files) - len(taken)
+    scores, new = (sum(getattr(file, name) for file in taken) for name in ("imported", "recorded"))
+    say(
+        f"{len(taken):,} files imported: {scores:,} scores, {new:,} of them new, into {len(into):,} checkpoints. "
+        f"{left:,} refused."
+    )
+
+
+def _as_json(plan: Plan, sent: Sent, refused: Sequence[Refusal], dry_run: bool) -> dict[str, Any]:
+    answer: dict[str, Any] = {"refused": [vars(each) for each in refused]}
+    if dry_run:
+        answer["plan"] = [
+            {
+                **{"file": each.result.name, "format": each.result.format, "scores": each.result.scores},
+                **{"checkpoint": each.where, "steps": each.steps, "new_steps": each.new},
+                **{"found_by": each.source, "guessed": each.guessed},
+            }
+            for each in plan.planned
+        ]
+        return answer
+    return {"reports": [each.raw for each in sent.reports], **answer}
+
+
+@contextmanager
+def _bar(title: str, total: int | None) -> Iterator[Callable[[int], None] | None]:
+    """A progress bar on a terminal; nothing elsewhere, and nothing for a moment's work."""
+    if not sys.stderr.isatty():
+        yield None
         return
-    if found.step is not None and found.step != given:
-        say(f"{path}: its {found.step_source} says step {found.step}; recorded at {given} as you said.")
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-
-def _print(reports: Sequence[ImportReport]) -> None:
-    rows = []
-    for file in (each for report in reports for each in report.files):
-        rows.append((file.file, file.format, file.imported, file.recorded, len(file.skipped), file.checkpoint_id))
-        for note in file.notes:
-            say(f"{file.file}: {note}")
-        for item in file.skipped[:10]:
-            say(f"{file.file}: left out {item.item}: {item.reason}")
-        if len(file.skipped) > 10:
-            say(f"{file.file}: and {len(file.skipped) - 10} more left out; --json shows all.")
-    if rows:
-        print_rows(("file", "format", "scores", "new", "left out", "id"), rows)
+    columns = (TextColumn(clean(title)), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda count: bar.advance(task, count)

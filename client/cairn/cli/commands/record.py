@@ -1,6 +1,7 @@
 """`cairn record`: record a checkpoint from options, or many from NDJSON."""
 
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,15 +10,21 @@ from typing import Any, TextIO
 import click
 
 from cairn.calls.checkpoints import score_name
+from cairn.cli.hints import renamed, rewritten
 from cairn.cli.output import json_option, print_json, print_rows, say
 from cairn.client import Client
-from cairn.errors import Invalid
+from cairn.errors import CairnError, Invalid
 from cairn.formats.jsonfile import Repeated, load
+from cairn.numbers import Written
 
 PIECES = ("weights", "optimizer", "data_position", "random_state")
 PRESENCE = ("present", "absent", "unknown")
 OBJECT_SCHEMES = ("s3://", "gs://", "az://", "abfs://", "oss://", "cos://", "r2://", "https://")
 BATCH_ITEMS = 500
+# What a field of a registration is called on the command line, where that is not its own name.
+OPTIONS = {"replicas": "path", "scores": "score", "tags": "tag"}
+FIRST = "The first: "  # begins the reason in the answer to a batch
+Item = tuple[int, dict[str, Any]]  # the line that it stands on, and the registration
 
 
 @click.command()
@@ -35,6 +42,7 @@ BATCH_ITEMS = 500
 @click.option("--score", "scores", multiple=True, metavar="BENCH=VALUE", help="gsm8k=0.61; again for more.")
 @click.option("--path", "paths", multiple=True, metavar="URI", help="Where a complete copy lies; again for more.")
 @click.option("--tier", type=click.Choice(["local", "shared", "object"]), help="Of --path; object stores are known.")
+@click.option("--digest", is_flag=True, help="Read every byte of --path; record its files with their digests.")
 @click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Again for more.")
 @click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A JSON file.")
 @click.option("--pieces", metavar="NAMES", help="weights,optimizer,data_position,random_state=absent; or all.")
@@ -67,7 +75,8 @@ def record(
         return _record_lines(sys.stdin, defaults, as_json)
     if project is None or run_ is None or step is None:
         raise click.UsageError("Name --project, --run and --step, or pipe NDJSON into `cairn record -`.")
-    return _send([[{**defaults, "step": step, **_fields(options)}]], as_json)
+    item = {**defaults, "step": step, **_fields(options)}
+    return _send([[(0, item)]], as_json)
 
 
 def _fields(options: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +88,7 @@ def _fields(options: dict[str, Any]) -> dict[str, Any]:
     if options["scores"]:
         fields["scores"] = [_score(text) for text in options["scores"]]
     if options["paths"]:
-        fields["replicas"] = [_replica(text, options["tier"]) for text in options["paths"]]
+        fields["replicas"] = [_replica(text, options["tier"], options["digest"]) for text in options["paths"]]
     if options["tags"]:
         fields["tags"] = dict(_pair(text, "--tag") for text in options["tags"])
     if options["config"]:
@@ -107,21 +116,35 @@ def _score(text: str) -> dict[str, Any]:
     return {**score_name(name), "value": number}
 
 
-def _replica(uri: str, tier: str | None) -> dict[str, str]:
+def _replica(uri: str, tier: str | None, digest: bool = False) -> dict[str, Any]:
     """Only an object store shows in the address; whether a folder is shared or local has to be said."""
     known = "object" if uri.startswith(OBJECT_SCHEMES) else tier
     if known is None:
         raise click.UsageError(f"--path {uri}: is that folder local or shared? Say --tier local or --tier shared.")
-    return {"uri": uri, "tier": known}
+    if not digest:
+        return {"uri": uri, "tier": known}
+    from cairn.formats.checkpoints import Unreadable
+    from cairn.replicas import replica
+
+    try:
+        return {**replica(uri, tier=known, digest=True), "uri": uri}
+    except Unreadable as fault:
+        raise click.UsageError(f"--path {uri}: {fault}") from None
 
 
 def _config(path: Path) -> Any:
-    config = load(path.read_bytes())
+    content = path.read_bytes()
+    config = load(content)
     if isinstance(config, Repeated) and config.clashes:
         raise Invalid(f"{path}: {sorted(config.clashes)[0]!r} stands twice, with different values.")
     if not isinstance(config, dict):
         raise Invalid(f"{path}: expected a JSON object.")
-    return config
+    return json.loads(content.decode("utf-8-sig"), parse_float=_as_written)  # read once more, for the numbers' text
+
+
+def _as_written(text: str) -> float | str:
+    """The number with its text; what no double can hold (1e999) stays text altogether."""
+    return Written(text) if math.isfinite(float(text)) else text
 
 
 def pieces(text: str) -> dict[str, str]:
@@ -140,18 +163,18 @@ def _record_lines(lines: TextIO, defaults: dict[str, Any], as_json: bool) -> int
     return _send(_batches(lines, defaults), as_json)
 
 
-def _batches(lines: TextIO, defaults: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
-    batch: list[dict[str, Any]] = []
+def _batches(lines: TextIO, defaults: dict[str, Any]) -> Iterator[list[Item]]:
+    batch: list[Item] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            item = json.loads(line)
+            item = json.loads(line, parse_float=Written)
         except (ValueError, RecursionError):
             raise Invalid(f"Line {number} of standard input is no JSON.") from None
         if not isinstance(item, dict):
             raise Invalid(f"Line {number} of standard input is no JSON object.")
-        batch.append({**defaults, **item})
+        batch.append((number, {**defaults, **item}))
         if len(batch) == BATCH_ITEMS:
             yield batch
             batch = []
@@ -159,16 +182,12 @@ def _batches(lines: TextIO, defaults: dict[str, Any]) -> Iterator[list[dict[str,
         yield batch
 
 
-def _send(batches: Iterator[list[dict[str, Any]]] | Sequence[list[dict[str, Any]]], as_json: bool) -> int:
+def _send(batches: Iterator[list[Item]] | Sequence[list[Item]], as_json: bool) -> int:
     rows: list[tuple[Any, ...]] = []
     with Client() as client:
         try:
             for batch in batches:
-                report = client.register_batch(batch)
-                for result in report.results:
-                    item = batch[result.index]
-                    named = (item.get("project"), item.get("run"), item.get("step"))
-                    rows.append((*named, result.status, result.id))
+                rows += _send_batch(client, batch)
         except Exception:
             if rows:
                 say(f"{len(rows)} checkpoints before this batch are recorded; none of this batch is.")
@@ -181,3 +200,24 @@ def _send(batches: Iterator[list[dict[str, Any]]] | Sequence[list[dict[str, Any]
     else:
         say("Standard input held no line.")
     return 0 if rows else 1
+
+
+def _send_batch(client: Client, batch: list[Item]) -> list[tuple[Any, ...]]:
+    try:
+        report = client.register_batch([item for _, item in batch])
+    except CairnError as error:
+        raise _as_the_person_wrote(error, batch) from error
+    rows = []
+    for result in report.results:
+        item = batch[result.index][1]
+        rows.append((item.get("project"), item.get("run"), item.get("step"), result.status, result.id))
+    return rows
+
+
+def _as_the_person_wrote(error: CairnError, batch: list[Item]) -> CairnError:
+    """A refusal with places in the batch sent as one with options, or with lines of standard input."""
+    if batch[0][0]:
+        return renamed(error, {f"/{index}": f"line {line}:" for index, (line, _) in enumerate(batch)})
+    detail = error.detail.partition(FIRST)[2] or error.detail
+    options = {f"/0/{field}": f"--{OPTIONS.get(field, field).replace('_', '-')}" for field in batch[0][1]}
+    return renamed(rewritten(error, detail, error.errors), options)

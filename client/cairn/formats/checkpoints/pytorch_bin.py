@@ -1,0 +1,44 @@
+"""A model as Hugging Face's libraries wrote it before safetensors: `pytorch_model.bin`, or its shards and index."""
+
+import re
+
+from cairn.formats.checkpoints import torch_files
+from cairn.formats.checkpoints.beside import read_beside
+from cairn.formats.checkpoints.shapes import Inspection
+from cairn.formats.checkpoints.source import Listing
+from cairn.formats.checkpoints.steps import claims_of_place, decide_step
+from cairn.formats.checkpoints.torch_weights import INDEX, read_weights
+
+NAME = "pytorch-bin"
+LOOKS_FOR = "pytorch_model.bin that torch.save wrote, or pytorch_model.bin.index.json"
+_MODEL = re.compile(r"pytorch_model(-\d+-of-\d+)?\.bin")
+
+
+def matches(listing: Listing) -> bool:
+    files = _files(listing)
+    return INDEX in listing or any(torch_files.looks_so(listing, path) for path in files[:2])
+
+
+def _files(listing: Listing) -> list[str]:
+    return [path for path in listing.top() if _MODEL.fullmatch(path)]
+
+
+def read(listing: Listing) -> Inspection:
+    found = read_weights(listing, [] if INDEX in listing else _files(listing))
+    beside = read_beside(listing, found.finding, found.files)
+    step = decide_step([*beside.steps, *claims_of_place(listing.root)])
+    return Inspection(
+        format=NAME,
+        root=listing.root,
+        step=step.step,
+        step_source=step.source,
+        disagreements=step.disagreements,
+        pieces=beside.pieces,
+        **found.numbers(),
+        bytes=listing.total_bytes,
+        files=len(listing.files),
+        complete=found.sound and not beside.problems,
+        missing=tuple(found.missing),
+        problems=(*found.problems, *beside.problems),
+        facts=beside.facts,
+    )

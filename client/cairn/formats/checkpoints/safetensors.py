@@ -1,0 +1,212 @@
+"""Files of the safetensors format, single or sharded: 8 bytes length, a JSON header, then the numbers.
+
+Only the header is read. Format: the safetensors library's own description; a header that the library refuses
+(gaps, overlaps, a size that does not fit the shape) is reported here too.
+"""
+
+import json
+import math
+import struct
+from collections.abc import Sequence
+from typing import Any, TypeGuard
+
+from cairn.formats.checkpoints.beside import read_beside
+from cairn.formats.checkpoints.dtypes import bytes_of, short_of_safetensors
+from cairn.formats.checkpoints.shapes import Inspection, Tensor, Unreadable
+from cairn.formats.checkpoints.source import HEAD_BYTES, Listing
+from cairn.formats.checkpoints.steps import claim_of, claims_of_place, decide_step
+from cairn.formats.checkpoints.weights import Index, Weights, compare_with_index, expected_shards, is_shard, read_index
+
+NAME = "safetensors"
+LOOKS_FOR = "*.safetensors whose header is JSON, or model.safetensors.index.json"
+INDEX = "model.safetensors.index.json"
+# 200,000 tensors. The library stops at 100 MB, which takes more memory than reading may.
+MAX_HEADER = 32 * 1024 * 1024
+
+
+def matches(listing: Listing) -> bool:
+    return any(_looks_so(listing, path) for path in _candidates(listing)) or bool(_indexes(listing))
+
+
+def read(listing: Listing) -> Inspection:
+    found, metadata = read_weights(listing)
+    beside = read_beside(listing, found.finding, found.files)
+    step = decide_step([*_claims(metadata), *beside.steps, *claims_of_place(listing.root)])
+    return Inspection(
+        format=NAME,
+        root=listing.root,
+        step=step.step,
+        step_source=step.source,
+        disagreements=step.disagreements,
+        pieces=beside.pieces,
+        **found.numbers(),
+        bytes=listing.total_bytes,
+        files=len(listing.files),
+        complete=found.sound and not beside.problems,
+        missing=tuple(found.missing),
+        problems=(*found.problems, *beside.problems),
+        facts={**beside.facts, "metadata": metadata} if metadata else beside.facts,
+    )
+
+
+def read_weights(listing: Listing, paths: Sequence[str] | None = None) -> tuple[Weights, dict[str, str]]:
+    """What the files directly in the root say (or `paths`), together with their `__metadata__`."""
+    found = Weights()
+    index = _index(listing, found) if paths is None else None
+    if index:
+        wanted = list(dict.fromkeys(index.weight_map.values()))
+    else:
+        wanted = list(_candidates(listing) if paths is None else paths)
+        wanted = list(dict.fromkeys([*wanted, *expected_shards(wanted)]))
+    found.lacks(path for path in wanted if path not in listing)
+    found.files = [path for path in wanted if path in listing]
+    metadata: dict[str, str] = {}
+    homes: dict[str, str] = {}
+    tensor_bytes = 0
+    for path, header in zip(found.files, _headers(listing, found.files), strict=True):
+        try:
+            if isinstance(header, Unreadable):
+                raise header
+            tensor_bytes += _take(path, header, listing.size(path), found, homes, metadata)
+        except Unreadable as fault:
+            found.fault(path, str(fault))
+    if index:
+        compare_with_index(found, index, homes, tensor_bytes)
+    return found, metadata
+
+
+def _candidates(listing: Listing) -> list[str]:
+    """Files of weights in the root; an adapter's or consolidated copy beside numbered shards is not mixed in."""
+    names = [path for path in listing.top() if path.endswith(".safetensors")]
+    for favourite in ("model.safetensors", "adapter_model.safetensors"):
+        if favourite in names:
+            return [favourite]
+    numbered = [path for path in names if is_shard(path)]
+    return numbered or names
+
+
+def _indexes(listing: Listing) -> list[str]:
+    return [path for path in listing.top() if path.endswith(".safetensors.index.json")]
+
+
+def _index(listing: Listing, found: Weights) -> Index | None:
+    indexes = _indexes(listing)
+    if not indexes or "model.safetensors" in listing:
+        return None
+    path = INDEX if INDEX in indexes else indexes[0]
+    try:
+        return read_index(listing, path)
+    except Unreadable as fault:
+        found.fault(path, str(fault))
+        return None
+
+
+def _looks_so(listing: Listing, path: str) -> bool:
+    """A length that the file can hold, then a brace."""
+    try:
+        head = listing.head(path)
+    except Unreadable:
+        return False
+    return len(head) > 8 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < max(listing.size(path), 2**40)
+
+
+def _headers(listing: Listing, paths: Sequence[str]) -> list[bytes | Unreadable]:
+    """The header of every file: all heads at once, then at once the rest of those that are longer."""
+    heads = listing.exact_many([(path, 0, min(HEAD_BYTES, listing.size(path))) for path in paths])
+    headers: list[bytes | Unreadable] = []
+    longer: list[tuple[int, str, int]] = []
+    for place, (path, head) in enumerate(zip(paths, heads, strict=True)):
+        try:
+            if isinstance(head, Unreadable):
+                raise head
+            length = _header_length(head, listing.size(path))
+            if 8 + length > len(head):
+                longer.append((place, path, length))
+            headers.append(head[8 : 8 + length])
+        except Unreadable as fault:
+            headers.append(fault)
+    rest = listing.exact_many([(path, 8, length) for _, path, length in longer]) if longer else []
+    for (place, _, _), header in zip(longer, rest, strict=True):
+        headers[place] = header
+    return headers
+
+
+def _header_length(head: bytes, size: int) -> int:
+    if len(head) < 8:
+        raise Unreadable(f"has {size} bytes, too few for a header: it was cut short")
+    (length,) = struct.unpack("<Q", head[:8])
+    if length > MAX_HEADER:
+        raise Unreadable(f"announces a header of {length:,} bytes; at most {MAX_HEADER:,} are read")
+    if 8 + length > size:
+        raise Unreadable(f"ends inside its header: {size:,} bytes of {8 + length:,}: it was cut short")
+    return int(length)
+
+
+def _take(path: str, header: bytes, size: int, found: Weights, homes: dict[str, str], metadata: dict[str, str]) -> int:
+    """Adds the tensors of one file; answers the bytes of its tensors."""
+    entries = _parsed(header)
+    said = entries.pop("__metadata__", None)
+    if isinstance(said, dict):
+        metadata.update({key: value for key, value in said.items() if isinstance(value, str)})
+    spans = []
+    for name, entry in entries.items():
+        tensor, begin, end = _tensor(path, name, entry)
+        spans.append((begin, end, name))
+        if name in homes:
+            found.fault(path, f"holds {name[:100]}, which {homes[name]} holds too")
+        homes[name] = path
+        found.add(tensor)
+    found.read += 1
+    _check_spans(spans, size - 8 - len(header))
+    return sum(end - begin for begin, end, _ in spans)
+
+
+def _parsed(header: bytes) -> dict[str, Any]:
+    try:
+        entries = json.loads(header)
+    except (ValueError, RecursionError):
+        raise Unreadable("has a header that is no JSON") from None
+    if not isinstance(entries, dict):
+        raise Unreadable("has a header that is no JSON object")
+    return entries
+
+
+def _tensor(path: str, name: str, entry: Any) -> tuple[Tensor, int, int]:
+    if not isinstance(entry, dict):
+        raise Unreadable(f"describes {name[:100]} by something that is no object")
+    dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
+    if not isinstance(dtype, str) or not _counts(shape, 64) or not _counts(offsets, 2) or len(offsets) != 2:
+        raise Unreadable(f"describes {name[:100]} without a sound dtype, shape and data_offsets")
+    tensor = Tensor(name, short_of_safetensors(dtype), tuple(shape), path)
+    width = bytes_of(tensor.dtype)
+    if offsets[1] < offsets[0] or (width is not None and math.prod(shape) * width != offsets[1] - offsets[0]):
+        raise Unreadable(f"gives {name[:100]} {offsets[1] - offsets[0]:,} bytes, which do not fit its shape and dtype")
+    return tensor, offsets[0], offsets[1]
+
+
+def _counts(value: Any, most: int) -> TypeGuard[list[int]]:
+    return (
+        isinstance(value, list)
+        and len(value) <= most
+        and all(type(each) is int and 0 <= each < 2**63 for each in value)
+    )
+
+
+def _check_spans(spans: list[tuple[int, int, str]], available: int) -> None:
+    at = 0
+    for begin, end, name in sorted(spans):
+        if begin != at:
+            raise Unreadable(f"has a gap or an overlap before {name[:100]}, so the library refuses it")
+        at = end
+    if at > available:
+        raise Unreadable(f"was cut short: {available:,} of {at:,} bytes of tensors are there")
+    if at < available:
+        raise Unreadable(f"has {available - at:,} bytes behind its last tensor, so the library refuses it")
+
+
+def _claims(metadata: dict[str, str]) -> list[Any]:
+    for key in ("global_step", "step"):
+        text = metadata.get(key, "")
+        if text.isascii() and text.isdigit() and len(text) < 19:
+            return claim_of(int(text), f"__metadata__ {key}")
+    return []

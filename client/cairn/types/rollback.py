@@ -1,0 +1,64 @@
+"""Where to go back to, since when something is bad, and what was left out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cairn.reading import FLAG, ITEMS, MAPPING, NUMBER, TEXT, TEXTS, WHOLE, many, one
+from cairn.types.base import Answer
+from cairn.types.checkpoints import CheckpointRef
+
+
+@dataclass(frozen=True, kw_only=True)
+class Onset(Answer):
+    """When what is watched began to fall; `established` False: it may be noise. `sentence` says it in words."""
+
+    sentence: str = field(default="", metadata=TEXT)
+    watch: str = field(default="", metadata=TEXT)
+    established: bool | None = field(default=None, metadata=FLAG)
+    shape: str | None = field(default=None, metadata=TEXT)
+    p_no_change: float | None = field(default=None, metadata=NUMBER)
+    drop: float | None = field(default=None, metadata=NUMBER)
+    drop_stderr: float | None = field(default=None, metadata=NUMBER)
+    after_step: int | None = field(default=None, metadata=WHOLE)
+    by_step: int | None = field(default=None, metadata=WHOLE)
+    points: tuple[Any, ...] = field(default=(), metadata=ITEMS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate(Answer):
+    """One checkpoint to go back to, `rank` 1 first; `terms` are what the rank was computed from.
+
+    `copy` is the replica that the restore time is reckoned for.
+    """
+
+    checkpoint: CheckpointRef = field(metadata=one(CheckpointRef))
+    rank: int | None = field(default=None, metadata=WHOLE)
+    terms: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
+    reasons: tuple[str, ...] = field(default=(), metadata=TEXTS)
+    copy: Mapping[str, Any] | None = field(default=None, metadata=MAPPING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Excluded(Answer):
+    checkpoint: CheckpointRef = field(metadata=one(CheckpointRef))
+    filter: str = field(default="", metadata=TEXT)
+    reason: str = field(default="", metadata=TEXT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollbackAnswer(Answer):
+    """Where to go back to; `sentence` says it in words. `onset` is None where nothing was watched.
+
+    `excluded` shows the newest of those left out, `excluded_counts` counts all of them by filter.
+    """
+
+    candidates: tuple[Candidate, ...] = field(metadata=many(Candidate))
+    sentence: str = field(default="", metadata=TEXT)
+    mode: str | None = field(default=None, metadata=TEXT)
+    onset: Onset | None = field(default=None, metadata=one(Onset))
+    last_known_good: CheckpointRef | None = field(default=None, metadata=one(CheckpointRef))
+    excluded: tuple[Excluded, ...] = field(default=(), metadata=many(Excluded))
+    excluded_counts: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
+    considered: int | None = field(default=None, metadata=WHOLE)
+    assumptions: tuple[str, ...] = field(default=(), metadata=TEXTS)

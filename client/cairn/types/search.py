@@ -1,0 +1,115 @@
+"""Which checkpoint is strong where, and on what evidence."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cairn.reading import ANY, FLAG, MAPPING, NUMBER, TEXT, TEXTS, WHOLE, many, one
+from cairn.types.base import Answer
+from cairn.types.checkpoints import CheckpointRef
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition(Answer):
+    """One condition as it was understood: a capability, a benchmark or a field (`field_`)."""
+
+    capability: str | None = field(default=None, metadata=TEXT)
+    benchmark: str | None = field(default=None, metadata=TEXT)
+    field_: str | None = field(default=None, metadata={**TEXT, "name": "field"})
+    relation: str = field(default="", metadata=TEXT)
+    threshold: Any = field(default=None, metadata=ANY)
+
+    def __str__(self) -> str:
+        subject = self.capability or self.benchmark or self.field_ or "?"
+        if self.relation not in ("strong", "weak"):
+            return f"{subject} {self.relation} {self.threshold}"
+        return f"{self.relation} {subject}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interpretation(Answer):
+    """How a question was understood; `unparsed` are the words that were not."""
+
+    conditions: tuple[Condition, ...] = field(default=(), metadata=many(Condition))
+    unparsed: tuple[str, ...] = field(default=(), metadata=TEXTS)
+    resolved: Any = field(default=None, metadata=ANY)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkEvidence(Answer):
+    """A score that an answer rests on. `via`: that of a lossless copy; `parts`: the mean of so many subtasks."""
+
+    benchmark: str = field(default="", metadata=TEXT)
+    metric: str = field(default="", metadata=TEXT)
+    filter: str = field(default="", metadata=TEXT)
+    value: float | None = field(default=None, metadata=NUMBER)
+    stderr: float | None = field(default=None, metadata=NUMBER)
+    percentile: float | None = field(default=None, metadata=NUMBER)
+    parts: int = field(default=0, metadata=WHOLE)
+    via: bool = field(default=False, metadata=FLAG)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence(Answer):
+    """What is known of one condition: `percentile` and `coverage` are fractions 0 to 1.
+
+    Neither a percentile nor benchmarks: not evaluated, which is not weak.
+    """
+
+    condition: Condition = field(default_factory=Condition, metadata=one(Condition))
+    capability: str | None = field(default=None, metadata=TEXT)
+    percentile: float | None = field(default=None, metadata=NUMBER)
+    composite: float | None = field(default=None, metadata=NUMBER)
+    coverage: float | None = field(default=None, metadata=NUMBER)
+    basis: str | None = field(default=None, metadata=TEXT)
+    met: bool | None = field(default=None, metadata=FLAG)
+    benchmarks: tuple[BenchmarkEvidence, ...] = field(default=(), metadata=many(BenchmarkEvidence))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResult(Answer):
+    """`score` is the least over the conditions, 1 at best; `same_run` are ids of other results of its run."""
+
+    checkpoint: CheckpointRef = field(metadata=one(CheckpointRef))
+    score: float | None = field(default=None, metadata=NUMBER)
+    on_front: bool | None = field(default=None, metadata=FLAG)
+    evidence: tuple[Evidence, ...] = field(default=(), metadata=many(Evidence))
+    same_run: tuple[str, ...] = field(default=(), metadata=TEXTS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchAnswer(Answer):
+    """`strict` is False where nothing met every condition and the nearest are shown instead.
+
+    `incomplete` are checkpoints that were never evaluated on a part of the question.
+    """
+
+    results: tuple[SearchResult, ...] = field(metadata=many(SearchResult))
+    interpretation: Interpretation = field(default_factory=Interpretation, metadata=one(Interpretation))
+    population: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
+    strict: bool = field(default=True, metadata=FLAG)
+    incomplete: tuple[SearchResult, ...] = field(default=(), metadata=many(SearchResult))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing(Answer):
+    """One capability of a checkpoint: where it stands among the checkpoints of its project."""
+
+    capability: str = field(default="", metadata=TEXT)
+    percentile: float | None = field(default=None, metadata=NUMBER)
+    percentile_for_size: float | None = field(default=None, metadata=NUMBER)
+    composite: float | None = field(default=None, metadata=NUMBER)
+    coverage: float | None = field(default=None, metadata=NUMBER)
+    population_size: int | None = field(default=None, metadata=WHOLE)
+    benchmarks: tuple[BenchmarkEvidence, ...] = field(default=(), metadata=many(BenchmarkEvidence))
+    warning: str | None = field(default=None, metadata=TEXT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile(Answer):
+    """What a checkpoint is good at. `not_evaluated` are capabilities without a score, which is not weak."""
+
+    checkpoint: CheckpointRef = field(metadata=one(CheckpointRef))
+    capabilities: tuple[Standing, ...] = field(default=(), metadata=many(Standing))
+    not_evaluated: tuple[str, ...] = field(default=(), metadata=TEXTS)
+    unknown: tuple[str, ...] = field(default=(), metadata=TEXTS)

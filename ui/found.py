@@ -58,6 +58,8 @@ def _phrase(condition: Condition) -> str:
             return f"{relation} at {name}"
         case BenchmarkCondition(name, relation, threshold):
             return f"at {name} {SIGNS.get(relation, relation)} {filters.number(threshold)}"
+        case FieldCondition("project", "=", value):
+            return f"in project {value}"
         case FieldCondition(name, relation, value):
             shown = filters.grouped(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
             return f"of {name} {SIGNS.get(relation, relation)} {shown}"
@@ -80,16 +82,19 @@ def _chip(condition: Condition) -> str:
             return f"{name} {SIGNS.get(relation, relation)} {value}"
 
 
-def as_filter(conditions: Sequence[Condition]) -> Link | None:
-    """The same question in the filter language, where it can be asked there."""
-    terms = []
+def as_filter(conditions: Sequence[Condition], project: str | None) -> Link | None:
+    """The same question in the filter language, where it can be asked there, in the order of its capabilities."""
+    terms, order = [], []
     for condition in conditions:
         match condition:
             case CapabilityCondition(name, relation, threshold):
                 terms.append(f"capabilities.{name} {'>=' if relation == STRONG else '<='} {threshold!r}")
+                order.append(f"capabilities.{name}{' desc' if relation == STRONG else ''}")
             case BenchmarkCondition(name, relation, threshold, metric, filter):
                 names = [each for each in (name, metric, filter) if each is not None]
                 terms.append(f"{field_to_text(Field(('scores', *names)))} {relation} {threshold!r}")
+            case FieldCondition("project", "=", str(name)) if project in (None, name):
+                project = name  # chosen rather than filtered by, so that percentiles are among the same checkpoints
             case FieldCondition():
                 terms.append(to_text(condition.node()))
             case StandingCondition():
@@ -97,7 +102,9 @@ def as_filter(conditions: Sequence[Condition]) -> Link | None:
     if not terms:
         return None
     text = " and ".join([*terms, "not superseded"])
-    return Link("the same as a filter", address("/find", mode="filter", filter=text))
+    return Link(
+        "the same as a filter", address("/find", mode="filter", filter=text, order_by=", ".join(order), project=project)
+    )
 
 
 def rows_of(results: Sequence[SearchResult], briefs: Mapping[int, Brief]) -> tuple[FoundRow, ...]:
@@ -164,10 +171,33 @@ def population_of(found: SearchAnswer) -> str:
     parts = [
         f"{each.capability} among {filters.plural(each.size, 'checkpoint')} of {filters.plural(each.runs, 'run')}"
         for each in population.capabilities
+        if each.size
     ]
     named = f"Ranked {_listed(parts)}." if parts else f"{filters.plural(population.size, 'checkpoint')} looked at."
     size = " Only models of the size that was asked for." if population.of_size else ""
-    return " ".join([named + size, *population.warnings])
+    unevaluated = _unevaluated(found) if found.incomplete else []
+    told = [text for text in population.warnings if not any(text.startswith(each) for each in unevaluated)]
+    return " ".join([named + size, *told])
+
+
+def _unevaluated(found: SearchAnswer) -> list[str]:
+    """How the warnings begin that say that nobody was evaluated on a capability."""
+    none = [each.capability for each in found.population.capabilities if each.size == 0]
+    return [f"No checkpoint was evaluated on {name}:" for name in none]
+
+
+def incomplete_of(found: SearchAnswer, limit: int) -> str:
+    """One sentence on those that lack a score for a condition: which, how many, and that it is unknown, not weak."""
+    if not found.incomplete:
+        return ""
+    none = [each.capability for each in found.population.capabilities if each.size == 0]
+    amount = f"{limit} or more" if len(found.incomplete) >= limit else filters.grouped(len(found.incomplete))
+    if none:
+        return (
+            f"No checkpoint was evaluated on {_listed(none)}, which is unknown, not weak; {amount} meet every other "
+            "condition."
+        )
+    return f"{amount} meet every condition that could be checked and lack a score for the rest: unknown, not weak."
 
 
 def resolved_of(resolved: Mapping[str, str | None]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """The API's problem documents as pages, for browsers outside /api: same status, same words, and a way on."""
 
 import json
+import re
 from collections.abc import Callable
 from http import HTTPStatus
 from inspect import iscoroutinefunction
@@ -12,6 +13,7 @@ from starlette.responses import Response
 from ui.contexts import Fact, Link, ProblemContext
 from ui.links import address
 from ui.respond import go_to, show
+from ui.words import for_people
 
 # Paths that answer programs, whatever they accept.
 PROGRAMS = ("/api/", "/health/", "/metrics", "/static/")
@@ -50,12 +52,13 @@ def problem_page(request: Request, response: Response) -> Response:
     if response.status_code == HTTPStatus.UNAUTHORIZED and request.method == "GET":
         query = f"?{request.url.query}" if request.url.query else ""
         return go_to(address("/login", next=f"{request.url.path}{query}"))
+    code = document["type"].rpartition("/")[2]
     context = ProblemContext(
         status=response.status_code,
         title=document["title"],
-        message=str(document.get("detail", "")),
-        code=document["type"].rpartition("/")[2],
-        errors=tuple(Fact(each["pointer"] or "/", each["detail"]) for each in document.get("errors", ())),
+        message=for_people(code, _in_address(str(document.get("detail", "")))),
+        code=code,
+        errors=tuple(Fact(_named(each["pointer"]), each["detail"]) for each in document.get("errors", ())),
         kept=KEPT.get(response.status_code // 100, ""),
         next_step=_next_step(response.status_code, request),
     )
@@ -65,6 +68,15 @@ def problem_page(request: Request, response: Response) -> Response:
         if name in response.headers:
             page.headers[name] = response.headers[name]
     return page
+
+
+def _named(pointer: str) -> str:
+    """The parameter of an address or the field of a form, without the place that a program would look in."""
+    return re.sub(r"^/(?:query|body|path)/", "", pointer) or "the whole"
+
+
+def _in_address(text: str) -> str:
+    return re.sub(r"^At /(?:query|body|path)/([^:]+):", r"\1:", text)
 
 
 def _next_step(status: int, request: Request) -> Link:

@@ -1,5 +1,6 @@
 """Answers to a browser: a rendered page with its headers. Nothing from another host, no inline script or style."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ class Viewer:
 
     caller: Caller
     csrf: str
+    notices: tuple[str, ...] = ()  # parameters of the address that the page does not have
 
 
 def show(
@@ -39,9 +41,10 @@ def show(
     section: str = "",
     viewer: Viewer | None = None,
     csrf: str = "",
+    notices: Iterable[str] = (),
     status: int = 200,
 ) -> HTMLResponse:
-    """A whole page; `page` is the template's own context of ui.contexts."""
+    """A whole page; `page` is the template's own context, `notices` what of the address was not understood."""
     shell = Shell(
         title=title,
         section=section,
@@ -51,6 +54,7 @@ def show(
         script=asset_url("cairn.js"),
         icon=asset_url("icon.svg"),
         now=now(),
+        notices=(*(viewer.notices if viewer else ()), *notices),
     )
     return HTMLResponse(render(template, shell, page), status_code=status, headers=HEADERS)
 

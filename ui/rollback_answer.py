@@ -1,9 +1,10 @@
 """A rollback's answer as rows and a plot: the sentence, the figures behind each rank, what was left out and why."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from registry.ids import to_text
 from registry.overview.briefs import Brief
+from registry.recovery.eligible import LOOSEN
 from registry.recovery.rollback import Candidate, RollbackAnswer, WatchedOnset
 from ui import filters
 from ui.charts import Band, LineChart, Mark, Point, Series, colour_of
@@ -22,6 +23,7 @@ from ui.contexts import (
 from ui.curves import crowded_at_start
 from ui.links import address
 from ui.refs import ref_of
+from ui.words import grouped_steps
 
 SHOWN_POINTS = 200  # evaluated checkpoints in the table, the newest first; the CSV has all
 Shown = Callable[[float], str]
@@ -39,7 +41,7 @@ TERMS: dict[str, tuple[tuple[str, str, Shown], ...]] = {
         ("p_bad", "P(bad)", filters.percent),
     ),
     "production": (
-        ("lower_bound", "sure score, points", POINTS),
+        ("lower_bound", "at least (95%), points", POINTS),
         ("composite", "composite, points", POINTS),
         ("p_ok", "P(restores)", filters.percent),
         ("restore_minutes", "restore", MINUTES),
@@ -61,11 +63,24 @@ FILTERS = {
 }
 
 
+# What to do about the filter that leaves out most, in the words of the page's form; the others as the domain says.
+LOOSER = {
+    "time": "take other days in ‘Saved from’ and ‘Saved before’",
+    "step": "raise ‘At or before step’",
+    "pieces": "record the pieces of the checkpoints, or ask for production, which needs weights only",
+    "condition": "loosen what is asked ‘Also, in words’",
+    "unscored": "evaluate the newest checkpoints, or watch nothing",
+    "p_bad": "evaluate the newest of them again, or watch nothing",
+    "rto": "allow more time in ‘Restore within’, or record the sizes of the copies",
+}
+
+
 def rollback_context(
     answer: RollbackAnswer,
     briefs: Mapping[int, Brief],
     *,
     fields: dict[str, str],
+    days: dict[str, str],
     errors: dict[str, str],
     subject: str,
     watch_choices: tuple[str, ...],
@@ -73,28 +88,33 @@ def rollback_context(
     alias_choices: tuple[Link, ...],
     run_choices: tuple[Link, ...],
 ) -> RollbackContext:
-    """Everything that the page shows. `briefs` holds every checkpoint that the answer names."""
+    """Everything that the page shows. `briefs` holds every checkpoint that the answer names.
+
+    `days` are the fields that a form shows as a day, '' where they are none.
+    """
     used = [
         term for term in TERMS[answer.mode] if any(each.terms.get(term[0]) is not None for each in answer.candidates)
     ]
     good = answer.last_known_good
     newest = max((brief for brief in briefs.values()), key=lambda brief: (brief.attempt, brief.step), default=None)
+    common = _common_reasons(answer.candidates)
     return RollbackContext(
-        answer=Answer(answer.sentence, "good" if answer.candidates else "warn"),
+        answer=Answer(_sentence(answer), "good" if answer.candidates else "warn"),
         run_choices=run_choices,
         alias_choices=alias_choices,
         subject=subject,
-        fields=fields,
+        fields=fields | days,
         watch_choices=watch_choices,
         more=more,
         onset=_onset_facts(answer.onset),
-        plot=_plot(answer, briefs, fields),
+        plot=_plot(answer, briefs, {name: text for name, text in fields.items() if name not in errors}),
         watched=_watched_rows(answer, briefs),
         last_known_good=ref_of(briefs[good.id]) if good else None,
-        candidates=tuple(_row(each, used, briefs, newest) for each in answer.candidates),
+        candidates=tuple(_row(each, used, briefs, newest, common) for each in answer.candidates),
+        common_reasons=tuple(grouped_steps(text) for text in common),
         term_names=tuple(name for _, name, _ in used),
         excluded=tuple(
-            ExcludedRow(ref_of(briefs[each.checkpoint.id]), _filter(each.filter), each.reason)
+            ExcludedRow(ref_of(briefs[each.checkpoint.id]), _filter(each.filter), grouped_steps(each.reason))
             for each in answer.excluded
         ),
         excluded_counts=tuple(Fact(_filter(name), filters.grouped(n)) for name, n in answer.excluded_counts.items()),
@@ -105,19 +125,51 @@ def rollback_context(
     )
 
 
+def _sentence(answer: RollbackAnswer) -> str:
+    """The domain's sentence; where nothing is left, with the page's own words for the filter to loosen."""
+    said = grouped_steps(answer.sentence)
+    if answer.candidates or not answer.excluded_counts:
+        return said
+    name, count = next(iter(answer.excluded_counts.items()))
+    fall = said.partition("No checkpoint is left")[0]
+    return (
+        f"{fall}No checkpoint is left to go back to: {filters.grouped(count)} of {filters.grouped(answer.considered)} "
+        f"were left out ({_filter(name)}). To loosen that: {LOOSER.get(name) or LOOSEN[name]}."
+    )
+
+
+def _common_reasons(candidates: Sequence[Candidate]) -> tuple[str, ...]:
+    """The reasons that every one of several candidates has: said once, below the table."""
+    if len(candidates) < 2:
+        return ()
+    return tuple(text for text in candidates[0].reasons if all(text in each.reasons for each in candidates))
+
+
 def _filter(name: str) -> str:
     return FILTERS.get(name, filters.words(name))
 
 
 def _row(
-    each: Candidate, used: list[tuple[str, str, Shown]], briefs: Mapping[int, Brief], newest: Brief | None
+    each: Candidate,
+    used: list[tuple[str, str, Shown]],
+    briefs: Mapping[int, Brief],
+    newest: Brief | None,
+    common: Sequence[str],
 ) -> CandidateRow:
     identity = to_text(each.checkpoint.id)
     compare = None
     if newest is not None and newest.id != each.checkpoint.id:
         compare = address("/compare", baseline=identity, candidate=to_text(newest.id))
     terms = tuple(_term(each, *term) for term in used)
-    return CandidateRow(each.rank, ref_of(briefs[each.checkpoint.id]), terms, each.reasons, compare)
+    told = each.reasons[_figures_shown(each, used) :]  # the first reason says the figures of the columns
+    own = tuple(grouped_steps(text) for text in told if text not in common)
+    return CandidateRow(each.rank, ref_of(briefs[each.checkpoint.id]), terms, own, compare)
+
+
+def _figures_shown(each: Candidate, used: list[tuple[str, str, Shown]]) -> bool:
+    """Whether the columns say all that the first reason does: nothing in them is unknown."""
+    known = all(isinstance(each.terms.get(key), float | int) for key, _, _ in used)
+    return known and each.terms.get("composite_stderr", 0.0) is not None
 
 
 def _term(each: Candidate, key: str, name: str, shown: Shown) -> Fact:

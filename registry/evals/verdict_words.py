@@ -50,9 +50,9 @@ class Shown:
             return "with so few samples no change that is possible on this scale would be seen reliably"
         size = self.size(common)
         if common > loss:
-            return f"only a gain of {size} would be seen reliably, and with so few samples no loss at all"
+            return f"only a gain of {size} would be seen reliably, and the score has no room for such a loss"
         if common > gain:
-            return f"only a loss of {size} would be seen reliably, and with so few samples no gain at all"
+            return f"only a loss of {size} would be seen reliably, and the score has no room for such a gain"
         return f"only a change of {size} would be seen reliably"
 
     def told(self, words: str) -> str:

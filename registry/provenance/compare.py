@@ -39,6 +39,7 @@ from registry.provenance.suspects import (
 from registry.snapshots import CodeSpec, flatten
 
 WHOLLY_REPLACED = 0.999  # total variation from which two mixes have nothing in common
+ANOTHER_VERSION = "another data version"  # how the words begin where only the names of two mixes are known
 NAMED_GROUPS = 6  # of a config, which are named as not recorded
 
 __all__ = ["CodeChanges", "Comparison", "DataChanges", "compare_checkpoints", "compare_scores"]
@@ -319,7 +320,7 @@ def _as_recorded(mix: MixChange, sides: Sequence[DataSeen], names: Sequence[str 
         return mix
     whose = "their mixes are" if len(unknown) == 2 else f"the mix of the {unknown[0]} is"
     bare = tuple(_without_absence(each) for each in mix.sources)
-    return MixChange(None, None, bare, f"another data version ({names[0]} → {names[1]}); {whose} not recorded")
+    return MixChange(None, None, bare, f"{ANOTHER_VERSION} ({names[0]} → {names[1]}); {whose} not recorded")
 
 
 def _without_absence(source: SourceChange) -> SourceChange:

@@ -14,7 +14,7 @@ from registry.errors import Invalid
 from registry.filters.query import CapabilityResolver
 from registry.projects import ProjectNotFound, find_project, list_projects
 from registry.search.answers import SearchAnswer
-from registry.search.conditions import read_conditions
+from registry.search.conditions import FieldCondition, read_conditions
 from registry.search.names import Names
 from registry.search.parser import Reading, read_query
 
@@ -39,9 +39,9 @@ def search_checkpoints(
 ) -> SearchAnswer:
     """The checkpoints that a question, or conditions in their JSON form, asks for; best first.
 
-    `project_ids` bounds what the caller may see (None: everything), `project` names one of them. Superseded, pending
-    and deleted checkpoints are never found. Raises UnreadableQuery, InvalidConditions, SearchRefused, InvalidFilter,
-    ProjectNotFound.
+    `project_ids` bounds what the caller may see (None: everything), `project` names one of them. Superseded,
+    pending and deleted checkpoints are never found. A project that the question itself names bounds it too.
+    Raises UnreadableQuery, InvalidConditions, SearchRefused, InvalidFilter, ProjectNotFound.
     """
     if (query is None) == (conditions is None):
         raise SearchRefused("Send either a query in words or a list of conditions, and not both.")
@@ -54,7 +54,16 @@ def search_checkpoints(
         reading = Reading(read_conditions(conditions or ()), ())
     from registry.search.answering import answer
 
-    return answer(session, scope, reading, limit)
+    return answer(session, _narrowed(session, scope, reading) if project is None else scope, reading, limit)
+
+
+def _narrowed(session: Session, scope: Collection[int], reading: Reading) -> Collection[int]:
+    """The one project that the conditions name, as if it had been chosen: percentiles are among its checkpoints."""
+    terms = [each for each in reading.conditions if isinstance(each, FieldCondition) and each.field == "project"]
+    names = {each.threshold for each in terms if each.relation == "="}
+    if len(names) != 1:
+        return scope
+    return [row.id for row in list_projects(session, scope) if row.name in names] or scope
 
 
 def capability_resolver(session: Session, project_ids: Collection[int] | None) -> CapabilityResolver:

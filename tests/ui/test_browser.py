@@ -18,12 +18,12 @@ import uvicorn
 import migrations
 from api.main import create_app
 from registry.aliases import move_alias
-from registry.attempts import ResumePoint
 from registry.checkpoints.registration import ReplicaSpec
 from registry.config import Settings
 from registry.db import Database, now
 from registry.evals.scores import NewScore
 from registry.ids import to_text
+from registry.resume_points import ResumePoint
 from registry.series import Points, record_series
 from registry.snapshots import DataSpec, SourceSpec
 from registry.tokens import issue_login_code, issue_token
@@ -97,7 +97,8 @@ def fill(database: Database) -> tuple[tuple[str, ...], str]:
             f"/rollback?run={run_id}&watch=math",
             "/rollback?alias=lang/production",
         ),
-        *("/aliases", f"/aliases/lang/production?to={one}"),
+        *("/aliases", f"/aliases/lang/production?to={one}", "/problems", "/problems/checkpoint-exists"),
+        f"/rollback?run={run_id}&step=soon&after=someday&limit=-1",
     )
     return paths, two
 
@@ -315,6 +316,19 @@ def test_an_alias_is_moved_by_hand_and_back(tab: Tab, site: Site) -> None:
     tab.page.get_by_role("button", name="Move production").click()
     tab.page.wait_for_selector("text=Moved. The move can be undone below.")
     assert tab.complaints == []
+
+
+@pytest.mark.parametrize("tab", [(375, "light")], indirect=True, ids=["375"])
+def test_ranks_of_two_digits_stay_on_one_line_on_a_phone(tab: Tab, site: Site) -> None:
+    tab.open(f"{site.url}/find?q=step+%3C+99999")
+    ranks = tab.page.locator(".results .rank")
+    assert ranks.count() > 10
+    heights = ranks.evaluate_all(
+        "ranks => ranks.map(e => { const r = document.createRange(); r.selectNodeContents(e);"
+        " return [r.getClientRects().length, r.getBoundingClientRect().width <= e.clientWidth] })"
+    )
+    assert heights == [[1, True]] * ranks.count()
+    assert tab.page.get_by_role("link", name="compare with the first").first.is_visible()
 
 
 @pytest.mark.parametrize("tab", [(375, "light")], indirect=True, ids=["375"])

@@ -1,6 +1,8 @@
 """What the pages of the three questions answer first, and how they prove it: find, compare, roll back."""
 
 import math
+import re
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -11,9 +13,10 @@ from registry.aliases import move_alias
 from registry.checkpoints.registration import ReplicaSpec
 from registry.evals.scores import NewScore
 from registry.ids import to_text
+from registry.resume_points import ResumePoint
 from registry.runs import RunRow
 from registry.snapshots import DataSpec, SourceSpec
-from tests.factories import ALL_PIECES, at, make_checkpoint, make_project, make_run
+from tests.factories import ALL_PIECES, at, make_attempt, make_checkpoint, make_project, make_run
 from tests.ui.reading import Page
 
 
@@ -84,6 +87,8 @@ def test_the_question_can_be_taken_over_as_a_filter(browser: TestClient, models:
     href = page.links["the same as a filter"]
     table = read(browser, href)
     assert "capabilities.math >= 0.8 and step < 5000 and not superseded" in table.text
+    assert table.fields["order_by"] == "capabilities.math desc"
+    assert table.text.index("model-23") < table.text.index("model-20")
     assert "model-23" in table.text
 
 
@@ -138,6 +143,43 @@ def test_csv_text_is_never_a_formula(browser: TestClient, session: Session) -> N
     assert ",-0.5" in row
 
 
+def test_a_filter_without_a_mode_is_asked_and_never_left_out_silently(
+    browser: TestClient, models: list[RunRow]
+) -> None:
+    assert read(browser, "/find?filter=scores.gsm8k+%3E+0.305").answer == "3 checkpoints match."
+    words = read(browser, "/find?q=strong+math&filter=step+%3E+5&mode=words")
+    assert "filter of the address was left out" in words.text
+    table = read(browser, "/find?mode=filter&q=strong+math")
+    assert "the words ‘strong math’ were left out" in table.text
+    assert "‘flurb’ is no way to ask" in read(browser, "/find?mode=flurb").text
+
+
+def test_large_counts_read_alike_in_a_table(browser: TestClient, session: Session) -> None:
+    run = make_run(session, parameter_count=6_700_000_000)
+    make_checkpoint(session, run, 10, tokens_seen=270_100_000_000)
+    page = read(browser, "/find?mode=filter&columns=tokens_seen,run.parameter_count")
+    assert "270 B" in page.text
+    assert "6.7 B" in page.text
+    assert 'title="270100000000"' in page.html
+
+
+def test_a_skill_that_nobody_was_evaluated_on_is_said_in_one_sentence(
+    browser: TestClient, models: list[RunRow]
+) -> None:
+    page = read(browser, "/find?q=strong+math+but+weak+chat")
+    assert "No checkpoint was evaluated on chat, which is unknown, not weak; 5 meet every other condition." in page.text
+    assert page.text.count("evaluated on chat") == 1
+
+
+def test_a_project_is_named_in_words(browser: TestClient, session: Session, models: list[RunRow]) -> None:
+    page = read(browser, "/find?q=strong+math+in+project+lang")
+    assert "project = lang" in page.text
+    assert "not understood" not in page.text
+    assert "checkpoints are strong at math and in project lang; model-23" in page.answer
+    assert page.links["the same as a filter"].endswith("&project=lang")
+    assert "model-23" in read(browser, page.links["the same as a filter"]).text
+
+
 # ---- compare
 
 
@@ -184,6 +226,92 @@ def test_a_comparison_the_other_way_round_rises(browser: TestClient, pair: tuple
     page = read(browser, f"/compare?baseline={pair[1]}&candidate={pair[0]}")
     assert page.answer.startswith("Math rose 1")
     assert page.answer.endswith("nothing fell beyond its uncertainty.")
+
+
+def pair_of(session: Session, *known: dict[str, Any]) -> str:
+    """The address of a comparison of two checkpoints of one project."""
+    project = make_project(session)
+    old, new = (to_text(make_checkpoint(session, make_run(session, project), 1000, **each)) for each in known)
+    return f"/compare?baseline={old}&candidate={new}"
+
+
+def test_the_words_of_a_benchmark_have_the_figures_of_its_row(browser: TestClient, session: Session) -> None:
+    """Four choices: on the common scale a fall of 3.0 points would be 4.0. Alone it is sure, among others it is not."""
+    others = [scored(name, 0.6, "acc", 900) for name in ("piqa", "boolq", "sciq", "race", "copa")]
+    sides = ({"scores": [scored("mmlu", value, "acc", 1600), *others]} for value in (0.60, 0.57))
+    page = read(browser, pair_of(session, *sides))
+    assert "mmlu acc" in page.text
+    assert "−3.0 ± 1.7" in page.text
+    assert "fell by 3.0 points with p = 0.043, but q = 0.26" in page.text
+    assert "4.0 points" not in page.text
+
+
+def test_where_lower_is_better_number_words_and_drawing_point_one_way(browser: TestClient, session: Session) -> None:
+    page = read(browser, pair_of(session, *({"scores": [scored("wmdp", value, "acc")]} for value in (0.30, 0.45))))
+    assert "acc, lower is better" in page.text
+    assert "+15.0 ± 1.9" in page.text
+    assert any("lower is better: rose by 15.0 points with q" in value for _, _, value in page.attributes)
+    benchmarks = page.html.partition('id="scores"')[2]
+    drawn = re.search(r'<svg class="whisker regressed".*?</svg>', benchmarks, re.S)
+    assert drawn is not None
+    places = [float(each) for each in re.findall(r'x[12]="([\d.]+)"', drawn.group(0))][2:]
+    assert len(places) == 2
+    assert all(place > 60 for place in places)  # right of the line of no change
+
+
+def test_a_loss_of_perplexity_has_no_points_and_a_score_alone_got_worse(browser: TestClient, session: Session) -> None:
+    ppl = [{"scores": [NewScore("wikitext", value, metric="word_perplexity", stderr=0.05)]} for value in (8.0, 9.0)]
+    assert read(browser, pair_of(session, *ppl)).answer.startswith("Language modelling fell 0.12 in −ln of perplexity;")
+    bias = [NewScore("crows_pairs_english", value, metric="likelihood_difference", stderr=0.1) for value in (3.4, 4.3)]
+    page = read(browser, pair_of(session, *({"scores": [each]} for each in bias)))
+    assert page.answer.startswith("crows_pairs_english got worse, though no capability did as a whole;")
+
+
+def test_what_no_sample_size_allows_is_not_called_detectable(browser: TestClient, session: Session) -> None:
+    few = NewScore("boolq", 0.6, metric="acc", n_samples=5)
+    page = read(browser, pair_of(session, {"scores": [few]}, {"scores": [few]}))
+    assert "none" in page.text
+    assert any("no change that is possible on this scale" in value for _, _, value in page.attributes)
+
+
+def test_what_one_side_did_not_record_is_never_the_headline(browser: TestClient, session: Session) -> None:
+    whole = {"lr": 1e-3, "open_lm": {f"option{number}": number for number in range(14)}}
+    fall = [{"scores": [scored("gsm8k", value, "exact_match")]} for value in (0.6, 0.4)]
+    page = read(browser, pair_of(session, {**fall[0], "config": whole}, {**fall[1], "config": {"lr": 1e-3}}))
+    assert page.answer.endswith("points; no recorded change explains it.")
+    assert "the candidate recorded nothing of open_lm (14 values)." in page.text
+    assert "open_lm.option3 not recorded on the candidate" in page.text
+    assert "removed" not in page.text
+    assert "Unknown: no environment is recorded for the baseline and the candidate." in page.text
+    assert 'id="suspects"' not in page.html
+
+
+def test_weak_suspects_are_never_the_headline(browser: TestClient, session: Session) -> None:
+    fall = [{"scores": [scored("gsm8k", value, "exact_match")]} for value in (0.6, 0.4)]
+    even = [{f"option{number}": side for number in range(12)} for side in (1, 2)]
+    page = read(browser, pair_of(session, {**fall[0], "config": even[0]}, {**fall[1], "config": even[1]}))
+    assert page.answer.endswith("points; no change stands out.")
+    assert "No change stands out: the evidence against each of these is weak." in page.text
+
+
+def test_data_sets_known_by_name_alone_have_not_moved_by_100_percent(browser: TestClient, session: Session) -> None:
+    sides = ({"data_version": DataSpec(name, {name: SourceSpec(1.0)})} for name in ("c4", "pile"))
+    page = read(browser, pair_of(session, *sides))
+    assert "Another data version (c4 → pile); their mixes are not recorded." in page.text
+    assert "mix moved" not in page.text
+
+
+def test_what_was_seen_before_a_fork_is_counted_in_the_mix(browser: TestClient, session: Session) -> None:
+    project = make_project(session)
+    base, child = make_run(session, project), make_run(session, project)
+    pile, swapped = (DataSpec(name, {name: SourceSpec(1.0)}) for name in ("pile", "swapped"))
+    fork = make_checkpoint(session, base, 900, data_version=pile, tokens_seen=900)
+    old = make_checkpoint(session, base, 1000, data_version=pile, tokens_seen=1000)
+    make_attempt(session, child, resumed_from=ResumePoint(checkpoint_id=fork))
+    new = make_checkpoint(session, child, 1000, data_version=swapped, tokens_seen=1000)
+    page = read(browser, f"/compare?baseline={to_text(old)}&candidate={to_text(new)}")
+    assert "10% of the tokens seen came from other sources" in page.text
+    assert "90.0%" in page.text
 
 
 def test_different_ways_of_evaluating_are_not_compared(browser: TestClient, session: Session) -> None:
@@ -257,7 +385,7 @@ def fallen(session: Session) -> RunRow:
 
 def test_rollback_names_the_last_known_good_before_the_fall(browser: TestClient, fallen: RunRow) -> None:
     page = read(browser, f"/rollback?run={to_text(fallen.id)}&watch=math")
-    assert "Go back to step 14000 of base" in page.answer
+    assert "Go back to step 14 000 of base" in page.answer
     assert "last known good base · 1 · 14 000" in page.text
     assert "after step 14 000, by 15 000" in page.text
     assert 'class="mark good"' in page.html
@@ -276,9 +404,9 @@ def test_rollback_gives_the_onset_as_csv(browser: TestClient, fallen: RunRow) ->
 
 def test_rollback_without_a_watch_takes_the_newest(browser: TestClient, fallen: RunRow) -> None:
     page = read(browser, f"/rollback?run={to_text(fallen.id)}")
-    assert page.answer.startswith("Go back to step 20000")
+    assert page.answer.startswith("Go back to step 20 000")
     page = read(browser, f"/rollback?run={to_text(fallen.id)}&step=5%20000")
-    assert page.answer.startswith("Go back to step 5000")
+    assert page.answer.startswith("Go back to step 5 000")
     assert "beyond the step 15" in page.text
 
 
@@ -292,22 +420,82 @@ def test_rollback_shows_a_few_candidates_and_more_where_asked(browser: TestClien
 def test_rollback_takes_conditions_in_words_and_says_which_field_is_wrong(browser: TestClient, fallen: RunRow) -> None:
     path = f"/rollback?run={to_text(fallen.id)}"
     page = read(browser, f"{path}&where=gsm8k+%3E%3D+0.5")
-    assert "Go back to step 14000" in page.answer
+    assert "Go back to step 14 000" in page.answer
     wrong = read(browser, f"{path}&where=flurb&step=soon&watch=nonsense&after=someday")
     for words in (
         "The query names no capability, benchmark or field.",
         "expected a whole number",
         "No score of 'nonsense' is recorded",
         "expected a date",
+        "The step ‘soon’ was left out: expected a whole number.",
+        "The day from ‘someday’ was left out: expected a date such as 2026-11-01.",
     ):
         assert words in wrong.text
+    before_the_answer = wrong.html.partition('class="answer')[0]
+    assert "‘soon’ was left out" in before_the_answer.replace("\u202f", " ")
+
+
+def test_a_file_of_a_question_that_was_not_understood_is_refused(browser: TestClient, fallen: RunRow) -> None:
+    answer = browser.get(f"/rollback.csv?run={to_text(fallen.id)}&watch=math&step=soon")
+    assert answer.status_code == 400
+    assert "The step ‘soon’ was left out" in Page(answer.text).text
+
+
+def test_what_is_true_of_every_candidate_is_said_once(browser: TestClient, fallen: RunRow) -> None:
+    page = read(browser, f"/rollback?run={to_text(fallen.id)}")
+    words = "A restore is assumed to work with 60% (evidence: none)"
+    assert page.text.count(words) == 1
+    assert f"True of each: {words}." in page.text
+    table = page.html.partition('id="candidates"')[2].partition("</table>")[0]
+    assert "If it does not load" in table
+    assert "from step 19\u202f000" in table
+
+
+def test_times_that_nobody_gave_are_said_where_a_time_is_asked_for(browser: TestClient, session: Session) -> None:
+    run = make_run(session)
+    copy = (ReplicaSpec("/shared/1", "shared", bytes=10**11),)
+    make_checkpoint(session, run, 10, pieces=ALL_PIECES, replicas=copy)
+    make_checkpoint(session, run, 20, pieces=ALL_PIECES, replicas=copy, saved_at=at("2026-11-01"))
+    words = "Nobody said when 1 of 2 checkpoints were saved: the times asked for were held against the arrival"
+    path = f"/rollback?run={to_text(run.id)}"
+    assert words in read(browser, f"{path}&after=2026-10-01").text
+    assert words not in read(browser, path).text
+
+
+def test_an_unasked_rollback_opens_on_what_has_an_answer(browser: TestClient, session: Session, fallen: RunRow) -> None:
+    """Not on the alias that was moved last, whose run saved nothing else."""
+    lonely = make_run(session, make_project(session, "other"), "single")
+    move_alias(
+        session, lonely.project_id, "production", make_checkpoint(session, lonely, 1, pieces=ALL_PIECES), actor="x"
+    )
+    answer = browser.get("/rollback", follow_redirects=False)
+    assert answer.headers["location"] == f"/rollback?run={to_text(fallen.id)}"
+    assert read(browser, answer.headers["location"]).answer.startswith("Go back to")
+    asked = read(browser, "/rollback?step=soon&limit=-1")  # what else the address says is not lost on the way
+    assert "The step ‘soon’ was left out" in asked.text
+    assert "This page has no parameter ‘limit’" in asked.text
+    move_alias(session, fallen.project_id, "best", make_checkpoint(session, fallen, 30_000), actor="x")
+    move_alias(session, lonely.project_id, "newer", make_checkpoint(session, lonely, 2), actor="x")
+    assert browser.get("/rollback", follow_redirects=False).headers["location"] == "/rollback?alias=lang%2Fbest"
+
+
+def test_an_unasked_comparison_takes_the_newest_run_with_two_checkpoints(browser: TestClient, session: Session) -> None:
+    run = make_run(session, name="longer")
+    old, new = (to_text(make_checkpoint(session, run, step, saved_at=at("2026-11-01"))) for step in (10, 20))
+    for day in range(2, 5):
+        make_checkpoint(session, make_run(session), 1, saved_at=at(f"2026-11-0{day}"))
+    answer = browser.get("/compare", follow_redirects=False)
+    assert answer.headers["location"] == f"/compare?baseline={old}&candidate={new}"
 
 
 def test_rollback_that_leaves_nothing_names_the_filter_to_loosen(browser: TestClient, session: Session) -> None:
     run = make_run(session)
     make_checkpoint(session, run, 10, pieces=["weights"])
     page = read(browser, f"/rollback?run={to_text(run.id)}")
-    assert page.answer.startswith("No checkpoint is left to go back to: of 1, 1 failed the filter 'pieces'.")
+    assert page.answer == (
+        "No checkpoint is left to go back to: 1 of 1 were left out (pieces absent or unknown). To loosen that: record "
+        "the pieces of the checkpoints, or ask for production, which needs weights only."
+    )
     assert "pieces absent or unknown 1" in page.text
 
 

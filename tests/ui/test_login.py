@@ -168,3 +168,9 @@ def test_a_pending_checkpoint_cannot_be_pointed_at(browser: TestClient, session:
     answer = browser.post(path, data={"csrf": csrf, "to": pending, "expected": ""})
     assert answer.status_code == 409
     assert "commit it first" in Page(answer.text).text
+
+
+def test_the_sign_in_page_tells_nobody_where_the_data_folder_is(stranger: TestClient, tmp_path: Path) -> None:
+    page = stranger.get("/login").text
+    assert "$CAIRN_HOME/admin-token" in page
+    assert str(tmp_path) not in page

@@ -13,14 +13,17 @@ from cairn.cli.app import cli
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
+from api.problems import status_of
 from api.server import main as server
 from registry.aliases import move_alias
-from registry.attempts import ResumePoint
+from registry.attempts import plain_attempts
 from registry.checkpoints.commands import register_checkpoint
 from registry.checkpoints.registration import ParentSpec, PieceSpec, Registration, ReplicaSpec
 from registry.db import Database, now
+from registry.errors import every_leaf
 from registry.evals.scores import NewScore
 from registry.ids import to_text
+from registry.resume_points import ResumePoint
 from registry.runs import RunRow, TrackerSpec
 from registry.series import Points, record_series
 from registry.snapshots import CodeSpec, DataSpec, LayoutSpec, SourceSpec
@@ -158,6 +161,10 @@ def test_a_run_shows_attempts_superseded_steps_and_its_newest_checkpoint(browser
         "Running, attempt 2; the newest checkpoint, step 2 000, was recorded just now: it resumes exactly."
     )
     assert "step 1 000; later ones are superseded" in page.text
+    rows = re.findall(r'<tr><td class="num">(\d+)</td>(.*?)</tr>', page.html.partition('id="attempts"')[2], re.S)
+    cells = {number: Page(cells).text for number, cells in rows}
+    assert "3 000 step 1 000; later ones are superseded 3 " in cells["1"]
+    assert "2 000 all steps 1 " in cells["2"]
     assert "spike on node 17" in page.text
     assert page.text.count("superseded") >= 3
     assert 'class="mark rollback"' in page.html
@@ -227,6 +234,45 @@ def test_tracker_links_are_links_only_where_they_are_web_addresses(browser: Test
     page = read(browser, f"/runs/{to_text(run.id)}")
     assert "https://mlflow.example/" in page.links.values()
     assert not any(href.startswith("javascript:") for href in page.links.values())
+
+
+def test_an_attempt_that_was_started_over_is_superseded_whole(browser: TestClient, session: Session) -> None:
+    run = make_run(session)
+    make_checkpoint(session, run, 1000)
+    make_attempt(session, run, restart=True, key="two")
+    make_checkpoint(session, run, 500)
+    page = read(browser, f"/runs/{to_text(run.id)}")
+    assert "no step: all are superseded" in page.text
+    assert "−1" not in page.text
+
+
+def test_a_gap_in_the_numbers_of_attempts_is_no_attempt(browser: TestClient, session: Session) -> None:
+    run = make_run(session)
+    plain_attempts(session, run.project_id, [(run.id, 1), (run.id, 7)])
+    make_checkpoint(session, run, 10, attempt=7)
+    page = read(browser, f"/runs/{to_text(run.id)}")
+    assert page.answer.startswith("Nobody reports its state; the newest checkpoint, step 10,")
+    assert "attempts 2" in page.text
+
+
+def test_an_order_by_times_that_nobody_gave_says_so(browser: TestClient, session: Session) -> None:
+    make_checkpoint(session, make_run(session), 10)
+    make_checkpoint(session, make_run(session), 10, saved_at=at("2026-11-01"))
+    words = "Nobody said when 1 of these runs saved: their place in this order is when their records arrived."
+    assert words in read(browser, "/runs").text
+    assert words not in read(browser, "/runs?sort=name").text
+    assert "(arrival)" in read(browser, "/find?mode=filter&columns=saved_at").text
+
+
+def test_a_long_name_is_cut_in_its_middle_and_whole_in_its_title(browser: TestClient, session: Session) -> None:
+    name = "RW_v2_" + "paraphrased_" * 8 + "seed=42"
+    make_checkpoint(session, make_run(session, name=name), 10)
+    page = read(browser, "/runs")
+    (shown,) = [text for text in page.links if text.startswith("RW_v2_")]
+    assert len(shown) <= 56
+    assert "…" in shown
+    assert shown.endswith("seed=42")
+    assert f'title="{name}"' in page.html
 
 
 # ---- one checkpoint
@@ -420,7 +466,60 @@ def test_problems_are_pages_for_browsers_and_documents_for_programs(browser: Tes
     api = browser.get("/api/v1/nowhere")
     assert api.headers["content-type"] == "application/problem+json"
     wrong = read(browser, "/runs?limit=99999", status=422)
-    assert "/query/limit" in wrong.text
+    assert "limit: expected 200 or less" in wrong.text
+    assert "/query/" not in wrong.text
+
+
+@pytest.mark.parametrize("path", ["/runs?project=flurb", "/aliases/lang/flurb", "/aliases/flurb/x", "/rollback?run=x"])
+def test_a_page_never_tells_people_to_call_the_api(browser: TestClient, session: Session, path: str) -> None:
+    make_project(session, "lang")
+    page = read(browser, path, status=404)
+    assert not re.search(r"\b(GET|POST|PUT|PATCH|DELETE)\b|/api/", page.text)
+    api = browser.get(path, headers={"Accept": "application/json"}).json()
+    assert api["detail"].partition(". ")[0] in page.html.replace("&#39;", "'")  # the API keeps its own words
+
+
+def test_a_parameter_that_a_page_does_not_have_is_said(browser: TestClient, session: Session) -> None:
+    run = make_run(session, make_project(session, "lang"))
+    make_checkpoint(session, run, 10)
+    for path in ("/runs?flurb=1", f"/runs/{to_text(run.id)}?flurb=1", f"/rollback?run={to_text(run.id)}&flurb=-1"):
+        assert "This page has no parameter ‘flurb’: it was left out." in read(browser, path).text
+    assert "was left out" not in read(browser, "/runs?q=a&project=lang&sort=name&limit=5").text
+
+
+def test_a_choice_that_a_page_does_not_have_is_said(browser: TestClient, session: Session) -> None:
+    run = make_run(session)
+    make_checkpoint(session, run, 10, scores=[scored("piqa", 0.7)])
+    assert "‘flurb’ is no order" in read(browser, "/runs?sort=flurb").text
+    page = read(browser, f"/runs/{to_text(run.id)}?score=flurb&score=piqa.acc&axis=cubic")
+    assert "This run has no score ‘flurb’." in page.text
+    assert "‘cubic’ is no step axis" in page.text
+
+
+# ---- error codes
+
+
+def test_every_error_code_has_a_page_that_needs_no_token(stranger: TestClient) -> None:
+    listed = read(stranger, "/problems")
+    codes = {leaf.code for leaf in every_leaf()}
+    assert codes <= {href.removeprefix("/problems/") for href in listed.links.values()}
+    for leaf in every_leaf():
+        page = read(stranger, f"/problems/{leaf.code}")
+        assert str(status_of(leaf)) in page.text
+        assert len(page.text.partition("Error codes")[2]) > 100, leaf.code
+
+
+def test_an_unknown_error_code_is_a_404_page_with_the_known_ones(stranger: TestClient) -> None:
+    page = read(stranger, "/problems/%3Cb%3Eflurb", status=404)
+    assert page.answer == "There is no error code ‘<b>flurb’."
+    assert page.links["run-not-found"] == "/problems/run-not-found"
+
+
+def test_a_problem_page_leads_to_what_its_code_means(browser: TestClient) -> None:
+    page = read(browser, "/runs/nope", status=404)
+    href = page.links["run-not-found"]
+    assert "An id is not the name of the run." in read(browser, href).text
+    assert browser.get("/runs/nope", headers={"Accept": "application/json"}).json()["type"] == href
 
 
 def test_every_command_that_a_page_shows_exists(browser: TestClient, stranger: TestClient) -> None:

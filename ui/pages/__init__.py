@@ -3,12 +3,12 @@
 from fastapi import FastAPI
 
 from ui import assets, problems
-from ui.pages import aliases, checkpoint, compare, find, login, rollback, run, runs
+from ui.pages import aliases, checkpoint, compare, find, login, problem_kinds, rollback, run, runs
 
 
 def mount_pages(app: FastAPI) -> None:
     """Add every page, the static files, and problems as pages for browsers."""
-    for page in (login, runs, run, checkpoint, find, compare, rollback, aliases):
+    for page in (login, runs, run, checkpoint, find, compare, rollback, aliases, problem_kinds):
         app.include_router(page.router)
     app.include_router(assets.router)
     problems.install(app)

@@ -1,7 +1,5 @@
 """Two checkpoints side by side: which scores really changed, what else changed, and what is suspect."""
 
-from collections.abc import Sequence
-
 from fastapi import APIRouter
 from fastapi.responses import Response, StreamingResponse
 from sqlalchemy.orm import Session
@@ -12,7 +10,8 @@ from registry.checkpoints.errors import CheckpointNotFound
 from registry.errors import NotFound
 from registry.ids import from_text, to_text
 from registry.overview.briefs import read_briefs
-from registry.overview.runs import count_registry, saved_steps
+from registry.overview.runs import list_run_overviews
+from registry.overview.starts import newest_pair
 from registry.projects import find_project, list_projects
 from registry.provenance.compare import Comparison, compare_checkpoints
 from registry.tokens import Caller
@@ -23,8 +22,11 @@ from ui.csv_files import csv_file
 from ui.links import address
 from ui.refs import ref_of
 from ui.respond import go_to, show
+from ui.words import message_of
 
 router = APIRouter(include_in_schema=False)
+
+NEWEST_RUNS = 20  # looked through for one with two checkpoints
 
 
 @router.get("/compare")
@@ -40,7 +42,9 @@ def compare_page(
     try:
         sides = [_resolve(session, viewer.caller, text) for text in (baseline, candidate)]
     except NotFound as error:
-        page = _question(session, viewer.caller, baseline, candidate, error.message if baseline or candidate else "")
+        page = _question(
+            session, viewer.caller, baseline, candidate, message_of(error) if baseline or candidate else ""
+        )
         return show("compare.html", page, title="Compare", section="Compare", viewer=viewer, status=404)
     if sides[0] is None or sides[1] is None:
         return show(
@@ -131,13 +135,16 @@ def _alias_moves(session: Session, caller: Caller) -> list[tuple[str, str, str]]
 
 
 def _default_pair(session: Session, caller: Caller) -> tuple[str, str] | None:
-    """What an unasked comparison shows: what the last move of an alias changed, else the two newest of a run."""
+    """What an unasked comparison shows: what the last move of an alias changed, else the two newest of a run.
+
+    The run is the newest that has two; where the newest runs have one each, the run that has most.
+    """
     for _, old, new in _alias_moves(session, caller):
         return old, new
-    scope: Sequence[int] | None = None if caller.project_ids is None else sorted(caller.project_ids)
-    newest = count_registry(session, scope).newest_id
-    brief = read_briefs(session, [newest]).get(newest) if newest is not None else None
-    if brief is None:
-        return None
-    live = [each for each in saved_steps(session, brief.project_id, brief.run_id) if not each.superseded]
-    return (to_text(live[-2].checkpoint_id), to_text(live[-1].checkpoint_id)) if len(live) > 1 else None
+    newest = list_run_overviews(session, project_ids=caller.project_ids, limit=NEWEST_RUNS).rows
+    largest = list_run_overviews(session, project_ids=caller.project_ids, sort="checkpoints", limit=1).rows
+    for run in (*newest, *largest):
+        pair = newest_pair(session, run.project_id, run.id) if run.checkpoints > 1 else None
+        if pair is not None:
+            return to_text(pair[0]), to_text(pair[1])
+    return None

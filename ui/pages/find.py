@@ -1,6 +1,6 @@
 """Find checkpoints: in plain words, answered with evidence, or in the filter language, answered as a table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -15,7 +15,7 @@ from registry.filters.check import parse_order_by
 from registry.filters.errors import InvalidFilter
 from registry.filters.print import field_to_text
 from registry.ids import to_text
-from registry.overview.briefs import read_briefs
+from registry.overview.briefs import Brief, read_briefs
 from registry.projects import find_project, list_projects
 from registry.search.answers import SearchAnswer
 from registry.search.draft import UnreadableQuery
@@ -34,7 +34,7 @@ from ui.contexts import (
     PlaceOfMistake,
 )
 from ui.csv_files import Cell, csv_file
-from ui.found import answer_of, as_filter, chips_of, loosen_of, population_of, resolved_of, rows_of
+from ui.found import answer_of, as_filter, chips_of, incomplete_of, loosen_of, population_of, resolved_of, rows_of
 from ui.links import address, changed, from_cursor, to_cursor
 from ui.loosen import loosened
 from ui.refs import ref_of
@@ -43,9 +43,12 @@ from ui.respond import show
 router = APIRouter(include_in_schema=False)
 
 LIMIT = 20
+MODES = ("words", "filter")
 INCOMPLETE = 8  # checkpoints shown that lack a score for a condition
 ROWS = 50
 CSV_ROWS = 10_000
+# Columns whose numbers are said as everywhere on the pages: 270 B tokens; the title has every digit.
+SHOWN_AS: dict[str, Callable[[Any], str]] = {"tokens_seen": filters.count, "run.parameter_count": filters.count}
 DEFAULT_COLUMNS = "saved_at, loss, tokens_seen, resumability"
 FILTER_EXAMPLES = (
     "scores.gsm8k > 0.6 and not superseded",
@@ -60,22 +63,40 @@ def find_page(
     session: SessionDep,
     viewer: ViewerDep,
     q: str = "",
-    mode: str = "words",
+    mode: str = "",
     filter: str = "",
     order_by: str = "",
     columns: str = "",
     project: str = "",
     after: str = "",
 ) -> HTMLResponse:
+    """Without a `mode`, a filter, an order or columns ask for the table, and a question in words for its answer."""
+    tabular = {"filter": filter, "order_by": order_by, "columns": columns}
+    asked = [name for name, text in tabular.items() if text.strip()]
+    chosen = mode if mode in MODES else ("filter" if asked and not q.strip() else "words")
+    notices = _left_out(mode, chosen, asked, q)
     projects = tuple(row.name for row in list_projects(session, viewer.caller.project_ids))
     shared = {"project": project or None, "projects": projects}
-    if mode == "filter":
+    if chosen == "filter":
         here = {"mode": "filter", "filter": filter, "order_by": order_by, "columns": columns, "project": project}
         page = _filter_page(session, viewer.caller, here, after, shared)
     else:
         page = _words_page(session, viewer.caller, q.strip(), shared)
     status = 400 if page.mistake or page.answer.tone == "bad" else 200
-    return show("find.html", page, title="Find", section="Find", viewer=viewer, status=status)
+    return show("find.html", page, title="Find", section="Find", viewer=viewer, status=status, notices=notices)
+
+
+def _left_out(mode: str, chosen: str, tabular: Sequence[str], q: str) -> list[str]:
+    """What the address says and this mode does not use."""
+    said = []
+    if mode and mode not in MODES:
+        said.append(f"‘{filters.middle(mode, 40)}’ is no way to ask: words or filter.")
+    if chosen == "words" and tabular:
+        names = " and ".join(tabular)
+        said.append(f"A question in words was asked, so {names} of the address was left out. Ask as a filter for that.")
+    if chosen == "filter" and q.strip():
+        said.append(f"A filter was asked for, so the words ‘{filters.middle(q.strip(), 60)}’ were left out.")
+    return said
 
 
 @router.get("/find.csv")
@@ -166,8 +187,9 @@ def _answered(
         population=population_of(found),
         results=rows_of(found.results, briefs),
         incomplete=rows_of(found.incomplete[:INCOMPLETE], briefs),
+        incomplete_words=incomplete_of(found, LIMIT),
         loosen=loosen_of(found),
-        as_filter=as_filter(understood.conditions),
+        as_filter=as_filter(understood.conditions, blank["project"]),
         examples=() if found.results else examples,
         **blank,
     )
@@ -236,7 +258,10 @@ def _filter_page(
         resolved=resolved_of(page.resolved),
         filter_columns=_columns(names, page.rows, here),
         filter_rows=tuple(
-            FilterRow(ref_of(briefs[row.checkpoint.id]), tuple(_cell(row.values.get(name)) for name in names))
+            FilterRow(
+                ref_of(briefs[row.checkpoint.id]),
+                tuple(_cell(name, row.values.get(name), briefs[row.checkpoint.id]) for name in names),
+            )
             for row in page.rows
         ),
         older=changed("/find", here, after=to_cursor(page.next_after)) if page.next_after else None,
@@ -284,13 +309,18 @@ def _columns(names: Sequence[str], rows: Sequence[CheckpointRow], here: Mapping[
     return tuple(columns)
 
 
-def _cell(value: Any) -> FilterCell:
+def _cell(name: str, value: Any, brief: Brief) -> FilterCell:
     if isinstance(value, bool):
         return FilterCell("yes" if value else "no", numeric=False)
+    if isinstance(value, int | float) and name in SHOWN_AS:
+        return FilterCell(SHOWN_AS[name](value), title=filters.exact(value))
     if isinstance(value, int | float):
         return FilterCell(filters.number(value), title=filters.exact(value))
     if value is None:
         return FilterCell(filters.MISSING)
     if hasattr(value, "isoformat"):
-        return FilterCell(filters.absolute(value).removesuffix(" UTC"), numeric=False, title="UTC")
+        text = filters.absolute(value).removesuffix(" UTC")
+        if name == "saved_at" and brief.saved_at_assumed:
+            return FilterCell(f"{text} (arrival)", numeric=False, title="UTC; nobody said when it was saved")
+        return FilterCell(text, numeric=False, title="UTC")
     return FilterCell(filters.middle(str(value), 60), numeric=False, title=str(value))

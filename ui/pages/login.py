@@ -81,7 +81,7 @@ def _signed_in(request: Request, settings: Settings, cookie: str, path: str) -> 
 def _form(request: Request, settings: Settings, next: str, problem: str, *, status: int) -> Response:
     known = request.cookies.get(FORM_COOKIE, "")
     cookie = known or secrets.token_urlsafe(32)
-    page = LoginContext(next=local_path(next), problem=problem, token_place=_token_place(settings))
+    page = LoginContext(next=local_path(next), problem=problem)
     response = show("login.html", page, title="Sign in", csrf=tokens.csrf_token(cookie), status=status)
     if not known:
         response.set_cookie(
@@ -92,9 +92,3 @@ def _form(request: Request, settings: Settings, next: str, problem: str, *, stat
 
 def _secure(request: Request, settings: Settings) -> bool:
     return request.url.scheme == "https" or settings.base_url.startswith("https://")
-
-
-def _token_place(settings: Settings) -> str:
-    """The file's path for whoever sits at the same machine; a service that others reach tells no path of its own."""
-    local = settings.host in ("localhost", "::1") or settings.host.startswith("127.")
-    return str(settings.admin_token_file) if local else "$CAIRN_HOME/admin-token"

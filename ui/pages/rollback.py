@@ -1,23 +1,25 @@
 """Which checkpoint to go back to, and what it costs: for a run in training, or for an alias in production."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response, StreamingResponse
 from sqlalchemy.orm import Session
 
 from api.deps import SessionDep
 from registry.aliases import list_aliases
 from registry.db import now
-from registry.errors import FieldError
+from registry.errors import FieldError, Malformed
 from registry.evals.catalogue import catalogue
 from registry.ids import from_text, to_text
 from registry.overview.briefs import Brief, read_briefs
 from registry.overview.runs import list_run_overviews
 from registry.overview.scores import MetricName, metrics_of_run
+from registry.overview.starts import TO_SERVE, TO_TRAIN, has_way_back
 from registry.projects import find_project, list_projects
 from registry.recovery.rollback import RollbackAnswer, find_rollback_candidates
 from registry.recovery.watched import NothingToWatch, Watch
@@ -38,10 +40,20 @@ from ui.rollback_answer import rollback_context
 
 router = APIRouter(include_in_schema=False)
 
-FIELDS = ("run", "alias", "mode", "watch", "step", "rto", "where", "after", "before", "more")
 MODES = ("training", "production")
+# The fields as the form calls them.
+NAMES = {
+    "mode": "The use",
+    "watch": "The watched score",
+    "step": "The step",
+    "rto": "The time to restore within",
+    "where": "The condition",
+    "after": "The day from",
+    "before": "The day before",
+}
 FEW, MORE = 5, 50  # candidates shown unasked, and with `more`
 MOST_STEP = 2**63 - 1
+TRIED = 20  # aliases, and runs, looked at for one with an answer
 
 
 @dataclass(frozen=True)
@@ -62,11 +74,36 @@ class Asked:
     more: bool = False
 
 
+class UnreadableQuestion(Malformed):
+    code = "unreadable-question"
+    title = "A part of the question could not be read"
+
+
+def read_fields(
+    run: str = "",
+    alias: str = "",
+    mode: str = "",
+    watch: str = "",
+    step: str = "",
+    rto: str = "",
+    where: str = "",
+    after: str = "",
+    before: str = "",
+    more: str = "",
+) -> dict[str, str]:
+    """The question as the address has it."""
+    return {name: text.strip()[:1000] for name, text in locals().items()}
+
+
+FieldsDep = Annotated[dict[str, str], Depends(read_fields)]
+
+
 @router.get("/rollback")
-def rollback_page(request: Request, session: SessionDep, viewer: ViewerDep) -> Response:
-    fields = {name: request.query_params.get(name, "").strip()[:1000] for name in FIELDS}
+def rollback_page(request: Request, fields: FieldsDep, session: SessionDep, viewer: ViewerDep) -> Response:
+    """Unasked, it goes on to what has an answer, with everything else that the address says."""
     if not fields["run"] and not fields["alias"]:
-        default = _default_subject(session, viewer.caller)
+        said = {name: text for name, text in request.query_params.items() if name not in ("run", "alias")}
+        default = _default_subject(session, viewer.caller, said)
         if default is None:
             context = RollbackContext(Answer("There is no run to roll back yet."), (), (), "", fields)
             return show("rollback.html", context, title="Roll back", section="Roll back", viewer=viewer)
@@ -80,6 +117,7 @@ def rollback_page(request: Request, session: SessionDep, viewer: ViewerDep) -> R
         answer,
         briefs,
         fields={**fields, "mode": asked.mode},
+        days={"after": _shown_day(asked.after), "before": _shown_day(asked.before)},
         errors={**asked.errors, **errors},
         subject=_subject(session, asked, briefs),
         watch_choices=_watch_choices(metrics),
@@ -87,14 +125,29 @@ def rollback_page(request: Request, session: SessionDep, viewer: ViewerDep) -> R
         alias_choices=_alias_links(session, viewer.caller, asked.alias),
         run_choices=_run_links(session, viewer.caller, asked.run_id),
     )
-    return show("rollback.html", context, title="Roll back", section="Roll back", viewer=viewer)
+    notices = _left_out(fields, context.errors)
+    return show("rollback.html", context, title="Roll back", section="Roll back", viewer=viewer, notices=notices)
+
+
+def _left_out(fields: dict[str, str], errors: dict[str, str]) -> list[str]:
+    """What of the question was not understood: the answer is to the rest of it."""
+    return [
+        f"{NAMES[name]} ‘{filters.middle(fields[name], 60)}’ was left out: {errors[name].rstrip('.')}."
+        for name in errors
+    ]
 
 
 @router.get("/rollback.csv")
-def rollback_csv(request: Request, session: SessionDep, viewer: ViewerDep) -> StreamingResponse:
-    """The watched score at every evaluated checkpoint of the path, on the common scale where larger is better."""
-    fields = {name: request.query_params.get(name, "").strip()[:1000] for name in FIELDS}
-    answer, _ = _ask(session, viewer.caller, _read(session, viewer.caller, fields))
+def rollback_csv(fields: FieldsDep, session: SessionDep, viewer: ViewerDep) -> StreamingResponse:
+    """The watched score at every evaluated checkpoint of the path, on the common scale where larger is better.
+
+    A file cannot say what was left out, so a part that is not understood is refused. Raises UnreadableQuestion.
+    """
+    asked = _read(session, viewer.caller, fields)
+    answer, errors = _ask(session, viewer.caller, asked)
+    refused = _left_out(fields, asked.errors | errors)
+    if refused:
+        raise UnreadableQuestion(" ".join(refused))
     points = answer.onset.points if answer.onset else ()
     header = ("checkpoint", "run", "attempt", "step", "value", "stderr", "p_already_bad")
     rows = [
@@ -122,13 +175,15 @@ def _read(session: Session, caller: Caller, fields: dict[str, str]) -> Asked:
             raise RunNotFound(f"There is no run {fields['run'][:40]!r}.", errors=[FieldError("/run", "an id")])
     project_id = _project_of(session, caller, run_id, alias)
     mode = fields["mode"] if fields["mode"] in MODES else ("production" if alias else "training")
+    if fields["mode"] not in ("", *MODES):
+        errors["mode"] = "expected training or production"
     conditions: tuple[Condition, ...] = ()
     if fields["where"]:
         try:
             known = Names(session, [project_id], fields["where"])
             conditions = read_query(fields["where"], now=now(), known=known).conditions
         except UnreadableQuery as error:
-            errors["where"] = error.message
+            errors["where"] = error.message.partition(" Examples: ")[0]
     return Asked(
         run_id=run_id,
         alias=alias,
@@ -181,6 +236,10 @@ def _day(fields: dict[str, str], name: str, errors: dict[str, str]) -> datetime 
         errors[name] = "expected a date such as 2026-11-01"
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _shown_day(moment: datetime | None) -> str:
+    return moment.astimezone(UTC).date().isoformat() if moment is not None else ""
 
 
 def _ask(session: Session, caller: Caller, asked: Asked) -> tuple[RollbackAnswer, dict[str, str]]:
@@ -261,12 +320,27 @@ def _run_links(session: Session, caller: Caller, chosen: int | None) -> tuple[Li
     )
 
 
-def _default_subject(session: Session, caller: Caller) -> str | None:
-    """The alias that was moved last, else the run that saved last."""
+def _default_subject(session: Session, caller: Caller, said: Mapping[str, str]) -> str | None:
+    """The alias that was moved last, or the run that saved last, that has something to go back to; else the first."""
+    first: str | None = None
+    for name, subject, has_answer in _subjects(session, caller):
+        path = address("/rollback", **{name: subject, **said})
+        if has_answer:
+            return path
+        first = first or path
+    return first
+
+
+def _subjects(session: Session, caller: Caller) -> Iterator[tuple[str, str, bool]]:
+    """What could be rolled back, the likeliest question first, and whether it has an answer: one statement each."""
     names = {row.id: row.name for row in list_projects(session, caller.project_ids)}
-    aliases = sorted(list_aliases(session, sorted(names)), key=lambda alias: alias.moved_at)
-    if aliases:
-        return address("/rollback", alias=f"{names[aliases[-1].project_id]}/{aliases[-1].name}")
-    page = list_run_overviews(session, project_ids=caller.project_ids, limit=1)
-    saved = [run for run in page.rows if run.checkpoints]
-    return address("/rollback", run=to_text(saved[0].id)) if saved else None
+    aliases = sorted(list_aliases(session, sorted(names)), key=lambda alias: alias.moved_at, reverse=True)[:TRIED]
+    targets = read_briefs(session, [alias.checkpoint_id for alias in aliases])
+    for alias in aliases:
+        run_id, path = targets[alias.checkpoint_id].run_id, f"{names[alias.project_id]}/{alias.name}"
+        found = has_way_back(session, alias.project_id, run_id, TO_SERVE, besides=alias.checkpoint_id)
+        yield "alias", path, found
+    for run in list_run_overviews(session, project_ids=caller.project_ids, limit=TRIED).rows:
+        if run.checkpoints:
+            found = has_way_back(session, run.project_id, run.id, TO_TRAIN)
+            yield "run", to_text(run.id), found

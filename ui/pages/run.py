@@ -16,6 +16,7 @@ from registry.checkpoints.detail import read_config
 from registry.checkpoints.queries import list_checkpoints
 from registry.db import now
 from registry.ids import from_text, to_text
+from registry.overview.attempts import Saves, saves_by_attempt
 from registry.overview.briefs import Brief, read_briefs
 from registry.overview.runs import RunOverview, get_run_overview, saved_steps
 from registry.overview.scores import MetricName, RunScore, count_scores, metrics_of_run, scores_of_run
@@ -88,6 +89,7 @@ def run_page(
     saved = saved_steps(session, run.project_id, run.id)
     plots = run_plots(run, attempts, series, saved, chosen, scores, axis if axis in AXES else "auto")
     counts = count_scores(session, run.project_id, shown)
+    saves = saves_by_attempt(session, run.project_id, run.id)
     context = RunContext(
         id=run_id,
         name=run.name,
@@ -102,7 +104,7 @@ def run_page(
         axis_choices=tuple(Link(each, changed(path, here, axis=each), each == axis) for each in AXES) if plots else (),
         score_columns=tuple(ScoreColumn(curves.metric_text(each)) for each in chosen),
         score_rows=_score_rows(scored, chosen, scores, briefs),
-        attempts=tuple(_attempt_row(attempt, briefs) for attempt in attempts),
+        attempts=tuple(_attempt_row(attempt, briefs, saves.get(attempt.number)) for attempt in attempts),
         checkpoints=tuple(_checkpoint_row(briefs[each], own, counts.get(each, 0)) for each in shown),
         older=changed(path, here, after=to_cursor(page.next_after)) + "#checkpoints" if page.next_after else None,
         newer=changed(path, here) + "#checkpoints" if after else None,
@@ -111,7 +113,18 @@ def run_page(
         actions=_actions(run_id, overview, own, run.project),
         empty=() if overview.checkpoints else (first_checkpoint(run.project, run.name),),
     )
-    return show("run.html", context, title=filters.middle(run.name, 60), section="Runs", viewer=viewer)
+    notices = _left_out(metrics, score or [], axis)
+    title = filters.middle(run.name, 60)
+    return show("run.html", context, title=title, section="Runs", viewer=viewer, notices=notices)
+
+
+def _left_out(metrics: Sequence[MetricName], scores: Sequence[str], axis: str) -> list[str]:
+    """What the address asks for and this run does not have."""
+    names = {curves.metric_text(each) for each in metrics}
+    said = [f"This run has no score ‘{filters.middle(text, 60)}’." for text in scores if text not in names]
+    if axis not in AXES:
+        said.append(f"‘{filters.middle(axis, 40)}’ is no step axis: {', '.join(AXES[:-1])} or {AXES[-1]}.")
+    return said
 
 
 @router.get("/runs/{run_id}/scores.csv")
@@ -161,7 +174,7 @@ def _run(session: Session, caller: Caller, run_id: str) -> tuple[RunRow, RunOver
 
 def _answer(run: RunOverview, newest: Brief | None, moment: datetime) -> Answer:
     state = run_state(run, moment)
-    attempt = f", attempt {run.attempts}" if run.attempts > 1 else ""
+    attempt = f", attempt {run.attempt}" if run.attempt is not None and run.attempt > 1 else ""
     head = "Nobody reports its state" if state == "not reported" else f"{state.capitalize()}{attempt}"
     tone = RUN_TONES.get(state, "unknown")
     if newest is None:
@@ -209,9 +222,10 @@ def _score_rows(
     )
 
 
-def _attempt_row(attempt: Attempt, briefs: dict[int, Brief]) -> AttemptRow:
+def _attempt_row(attempt: Attempt, briefs: dict[int, Brief], saves: Saves | None) -> AttemptRow:
     point = attempt.resumed_from
     loaded = briefs.get(point.checkpoint_id) if point and point.checkpoint_id else None
+    reached = [step for step in (attempt.heartbeat_step, saves.last_step if saves else None) if step is not None]
     words = "from scratch" if point is None else f"step {filters.grouped(point.step)}, not registered"
     return AttemptRow(
         number=attempt.number,
@@ -220,10 +234,11 @@ def _attempt_row(attempt: Attempt, briefs: dict[int, Brief]) -> AttemptRow:
         resumed_words=words if not attempt.restart or attempt.number == 1 else "started over",
         started_at=attempt.started_at,
         ended_at=attempt.ended_at,
-        last_step=attempt.heartbeat_step,
+        last_step=max(reached, default=None),
         live_through=attempt.live_through_step,
         reason=attempt.reason,
-        checkpoints=0,
+        checkpoints=saves.checkpoints if saves else 0,
+        started_over=attempt.live_through_step is not None and attempt.live_through_step < 0,
         skips=tuple(attempt.skip),
         changes=attempt.changes or "",
     )

@@ -41,6 +41,7 @@ def runs_page(
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> HTMLResponse:
     """Newest checkpoint first, unless another column is asked for."""
+    notices = [] if sort in SORTS else [f"‘{filters.middle(sort, 40)}’ is no order; this is the one by save time."]
     sort = sort if sort in SORTS else "saved"
     projects = list_projects(session, viewer.caller.project_ids)
     project_ids = _scope(session, viewer.caller, project)
@@ -62,9 +63,10 @@ def runs_page(
         order=sort,
         newer=changed("/runs", here) if after else None,
         older=changed("/runs", here, after=to_cursor(page.next_after)) if page.next_after else None,
+        order_note=_order_note(page.rows, briefs) if sort == "saved" else "",
         empty=() if totals.runs else first_steps(request),
     )
-    return show("runs.html", context, title="Runs", section="Runs", viewer=viewer)
+    return show("runs.html", context, title="Runs", section="Runs", viewer=viewer, notices=notices)
 
 
 def _scope(session: Session, caller: Caller, project: str) -> list[int] | None:
@@ -99,6 +101,16 @@ def _answer(
         f"{filters.plural(totals.runs, 'run')} {where}; the newest checkpoint was {saved_in_words(newest, moment)}.",
         detail=f"It is {filters.middle(saved, 100)}.",
     )
+
+
+def _order_note(rows: tuple[RunOverview, ...], briefs: dict[int, Brief]) -> str:
+    """Where the order by save time rests on a time that nobody gave."""
+    newest = [briefs[row.newest_id] for row in rows if row.newest_id in briefs]
+    assumed = sum(brief.saved_at_assumed for brief in newest)
+    if not assumed:
+        return ""
+    whose = "these runs" if assumed == len(newest) else f"{filters.grouped(assumed)} of these runs"
+    return f"Nobody said when {whose} saved: their place in this order is when their records arrived."
 
 
 def _row(run: RunOverview, briefs: dict[int, Brief], moment: datetime) -> RunRow:

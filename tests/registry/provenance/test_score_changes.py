@@ -283,7 +283,7 @@ def test_where_only_a_gain_would_be_seen_the_words_say_that() -> None:
         )
     )
     assert found.detects
-    assert "only a gain of 0.42 would be seen reliably, and with so few samples no loss at all" in found.why
+    assert "only a gain of 0.42 would be seen reliably, and the score has no room for such a loss" in found.why
 
 
 def test_a_composite_says_that_its_figures_are_normalised() -> None:

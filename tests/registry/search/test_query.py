@@ -325,3 +325,24 @@ def test_a_number_is_compared_as_it_was_sent(number: float) -> None:
     (condition,) = read_conditions([{"field": "loss", "relation": "<", "threshold": number}])
     assert isinstance(condition, FieldCondition)
     assert condition.node().value.value == number
+
+
+def test_a_project_that_the_question_names_is_whom_percentiles_are_among(session: Session) -> None:
+    """Its best would be nobody beside those of another project that are all better."""
+    project, ids = population(session)
+    other = make_project(session)
+    for place in range(25):
+        make_checkpoint(session, make_run(session, other), scores=skills(2 + place, 0.5))
+    answer = search(session, f"strong math in project {project.name}")
+    assert answer.strict
+    assert found(answer) == ids[:19:-1]
+    chosen = search_checkpoints(session, project_ids=None, query="strong math", project=project.name)
+    assert found(chosen) == found(answer)
+
+
+def test_a_project_outside_of_what_may_be_seen_is_not_understood(session: Session) -> None:
+    project, _ = population(session)
+    secret = make_project(session, "secret")
+    answer = search(session, f"strong math in project {secret.name}", project)
+    assert "secret" in answer.interpretation.unparsed
+    assert {result.checkpoint.project for result in answer.results} == {project.name}

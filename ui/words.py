@@ -1,0 +1,41 @@
+"""The domain's words as a page says them: steps in groups, and a link's next move instead of a call of the API."""
+
+import re
+
+from registry.errors import RegistryError
+from ui import filters
+
+# What to do next on the pages, for messages that name calls of the API.
+NEXT = {
+    "project-not-found": "The list of runs shows the projects that exist.",
+    "run-not-found": "The list of runs shows those that exist.",
+    "checkpoint-not-found": "Find lists those that exist.",
+    "alias-not-found": "Aliases lists those that exist.",
+    "attempt-not-found": "The page of the run lists its attempts.",
+}
+_CALL = re.compile(r"\b(?:GET|POST|PUT|PATCH|DELETE)\b|/api/v1/")
+_SENTENCES = re.compile(r"(?<=[.!?])\s+")
+_STEPS = re.compile(r"\b([Ss]teps?|lies beyond) (\d+)(?: (and|to) (\d+))?\b")
+
+
+def for_people(code: str, message: str) -> str:
+    """The message without its sentences about calls of the API; where one was, what to do on the pages instead."""
+    sentences = _SENTENCES.split(message)
+    kept = [each for each in sentences if not _CALL.search(each)]
+    if len(kept) == len(sentences):
+        return message
+    return " ".join([*kept, *([NEXT[code]] if code in NEXT else [])]) or message
+
+
+def message_of(error: RegistryError) -> str:
+    return for_people(error.code, error.message)
+
+
+def grouped_steps(text: str) -> str:
+    """A sentence of the domain with its steps in groups of three, as everywhere on the pages: step 113 000."""
+    return _STEPS.sub(_grouped, text)
+
+
+def _grouped(found: re.Match[str]) -> str:
+    second = f" {found[3]} {filters.grouped(int(found[4]))}" if found[3] else ""
+    return f"{found[1]} {filters.grouped(int(found[2]))}{second}"

@@ -133,8 +133,7 @@ def _find(client: Client, result: Result, asked: Asked) -> tuple[dict[str, Any],
         return "It does not say which model was evaluated; say --project and --run, or --checkpoint."
     copies = list(_of_project(client.iter_checkpoints(filter=f"replicas.uri = {literal(path)}", limit=3), asked))
     if len(copies) == 1:
-        label = f"{copies[0].project}/{copies[0].run.name}@{copies[0].step}"
-        return {"checkpoint": copies[0].id}, f"the copy at {path}", label
+        return {"checkpoint": copies[0].id}, f"the copy at {path}", _label(copies[0])
     names = list(run_names(path))
     for name in names:
         projects = _projects_with(client, name, asked.project)
@@ -145,6 +144,11 @@ def _find(client: Client, result: Result, asked: Asked) -> tuple[dict[str, Any],
     if asked.project and names:
         return {"project": asked.project, "run": names[0]}, f"the model {path} (a new run)", ""
     return f"No run is named like its model {path!r}; say --project and --run, or --checkpoint."
+
+
+def _label(checkpoint: Checkpoint) -> str:
+    run = checkpoint.run.name if checkpoint.run else "?"
+    return f"{checkpoint.project}/{run}@{checkpoint.step}"
 
 
 def run_names(path: str) -> Iterator[str]:
@@ -197,5 +201,5 @@ def _recorded(client: Client, project: str, run: str, steps: Sequence[int]) -> s
     for start in range(0, len(steps), STEPS_A_QUERY):
         listed = ", ".join(map(str, steps[start : start + STEPS_A_QUERY]))
         where = f"project = {literal(project)} and run.name = {literal(run)} and step in ({listed})"
-        found.update(each.step for each in client.iter_checkpoints(filter=where))
+        found.update(each.step for each in client.iter_checkpoints(filter=where) if each.step is not None)
     return found

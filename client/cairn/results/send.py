@@ -101,7 +101,7 @@ def _send_batch(client: Client, batch: Batch, sent: Sent) -> None:
 
 def _reasons(error: CairnError) -> dict[int, str]:
     """The reason for each file, by its place in the request."""
-    found = {}
+    found: dict[int, str] = {}
     for problem in error.errors:
         kind, _, number = problem.pointer.rpartition("/")
         if kind == "/file" and number.isdecimal():

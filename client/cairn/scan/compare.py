@@ -16,6 +16,8 @@ from cairn.scan.spool import Row
 from cairn.types import Checkpoint
 
 PAGE = 1_000
+# One question for many runs; a filter stands in a URL, which must not grow too long.
+FILTER_RUNS, FILTER_CHARACTERS = 50, 2_000
 # Times are recorded in whole seconds.
 SAME_SECONDS = 2.0
 _TABLES = """
@@ -53,11 +55,24 @@ def compare(plan: Plan, client: Client) -> None:
     below = f"replicas.uri = {literal(base)} or replicas.uri like {literal(_escaped(base) + '/%')}"
     _read(plan, client, f"{project} and ({below})", here=True)
     runs = [row["run"] for row in plan.spool.rows("SELECT DISTINCT run FROM found WHERE run IS NOT NULL")]
-    for run in runs:
-        _read(plan, client, f"{project} and run.name = {literal(run)}", here=False)
+    for some in _handfuls(runs):
+        names = ", ".join(literal(run) for run in some)
+        _read(plan, client, f"{project} and run.name in ({names})", here=False)
     _settle(plan, _SAME_KEY)
     _read_addresses(plan, client)
     _settle(plan, _SAME_URI)
+
+
+def _handfuls(runs: list[str]) -> Iterator[list[str]]:
+    """Names that one filter may hold together."""
+    some: list[str] = []
+    for run in runs:
+        if some and (len(some) >= FILTER_RUNS or sum(map(len, some)) + len(run) > FILTER_CHARACTERS):
+            yield some
+            some = []
+        some.append(run)
+    if some:
+        yield some
 
 
 def _common_base(plan: Plan) -> str:

@@ -108,3 +108,18 @@ def test_names_that_are_no_text_reach_neither_terminal_nor_json_as_they_are(cli:
     assert "\x1b" not in out + err
     code, out, _ = cli("inspect", str(tmp_path), "--digest", "--json")
     assert "more-\\\\xff" in out
+
+
+def test_a_cache_of_links_is_read_where_its_folder_is_named(cli: Cli, tmp_path: Path) -> None:
+    """As Hugging Face's cache is laid out: a snapshot of links into a folder of blobs beside it."""
+    blobs, snapshot = tmp_path / "model" / "blobs", tmp_path / "model" / "snapshots" / "1f"
+    blobs.mkdir(parents=True)
+    snapshot.mkdir(parents=True)
+    for number, (name, data) in enumerate(files_of("safetensors_single").items()):
+        (blobs / str(number)).write_bytes(data)
+        (snapshot / name).symlink_to(f"../../blobs/{number}")
+    code, _, err = cli("inspect", str(snapshot))
+    assert code == 1
+    assert "the link leads out" in err
+    code, out, _ = cli("inspect", str(snapshot), "--links-below", str(tmp_path / "model"))
+    assert (code, out.splitlines()[0].split(":")[0]) == (0, "Weights only")

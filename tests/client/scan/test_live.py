@@ -239,7 +239,7 @@ def test_the_command_shows_the_plan_and_records_it(live: Client, project: str, t
     assert "--tier local or --tier shared" in err
     code, _, err = cli("scan", str(tmp_path), "--project", project, "--no-dry-run", "--tier", "shared")
     assert code == 0
-    assert "Recorded 1 checkpoints." in err
+    assert "Recorded 1 checkpoint." in err
     assert identities(live, project) == [("r", 1, 10, "committed")]
     code, out, _ = cli("scan", str(tmp_path), "--project", project, "--tier", "shared", "--json")
     answer = json.loads(out)

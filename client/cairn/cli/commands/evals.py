@@ -164,16 +164,15 @@ def _print_summary(sent: Sent, refused: Sequence[Refusal]) -> None:
 def _as_json(plan: Plan, sent: Sent, refused: Sequence[Refusal], dry_run: bool) -> dict[str, Any]:
     answer: dict[str, Any] = {"refused": [vars(each) for each in refused]}
     if dry_run:
-        answer["plan"] = [
-            {
-                **{"file": each.result.name, "format": each.result.format, "scores": each.result.scores},
-                **{"checkpoint": each.where, "steps": each.steps, "new_steps": each.new},
-                **{"found_by": each.source, "guessed": each.guessed},
-            }
-            for each in plan.planned
-        ]
+        answer["plan"] = [_planned_json(each) for each in plan.planned]
         return answer
     return {"reports": [each.raw for each in sent.reports], **answer}
+
+
+def _planned_json(each: Planned) -> dict[str, Any]:
+    file = {"file": each.result.name, "format": each.result.format, "scores": each.result.scores}
+    place = {"checkpoint": each.where, "steps": each.steps, "new_steps": each.new}
+    return {**file, **place, "found_by": each.source, "guessed": each.guessed}
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from cairn.cli.output import clean, json_option, print_facts, print_json, print_rows, say
-from cairn.formats.checkpoints import Inspection, Source, Unreadable, inspect
+from cairn.formats.checkpoints import Inspection, LocalSource, Source, Unreadable, inspect
 from cairn.formats.checkpoints.shapes import path_text
 from cairn.formats.checkpoints.words import PIECE_NAMES, headline, layout_to_wire, to_wire
 from cairn.stores import open_source
@@ -21,8 +21,11 @@ UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 )
 @click.option("--algorithm", default="blake3", show_default=True, help="The digest: blake3, sha256, xxh3-128, crc32c.")
 @click.option("--tensors", is_flag=True, help="List the tensors too.")
+@click.option("--links-below", metavar="FOLDER", help="Follow links into this folder too, as a model cache has them.")
 @json_option
-def inspect_command(place: str, with_digest: bool, algorithm: str, tensors: bool, as_json: bool) -> int:
+def inspect_command(
+    place: str, with_digest: bool, algorithm: str, tensors: bool, links_below: str | None, as_json: bool
+) -> int:
     """Say what a checkpoint is from its files: a folder, a file, or a URL of an object store.
 
     Only headers are read; nothing is loaded, unpickled or executed.
@@ -30,9 +33,10 @@ def inspect_command(place: str, with_digest: bool, algorithm: str, tensors: bool
     \b
     cairn inspect /ckpt/7b-a/checkpoint-41000
     cairn inspect s3://ckpt/7b-a/step-41000 --json
+    cairn inspect ~/.cache/huggingface/hub/models--a--b/snapshots/1f --links-below ~/.cache/huggingface/hub
     """
     try:
-        source = open_source(place)
+        source = LocalSource(place, links_below=links_below) if links_below else open_source(place)
         found = inspect(source)
         digest = _digest(source, algorithm) if with_digest else None
     except Unreadable as fault:

@@ -124,7 +124,7 @@ def _wanted(plan: Plan, ask: bool) -> bool:
         if not ask:
             raise click.UsageError(f"{plan.root}: is that folder local or shared? Say --tier local or --tier shared.")
         plan.tier = click.prompt("Is that folder local or shared?", type=click.Choice(["local", "shared"]), err=True)
-    return not ask or click.confirm(f"Record {count:,} checkpoints in {plan.project}?", err=True)
+    return not ask or click.confirm(f"Record {_counted(count)} in {plan.project}?", err=True)
 
 
 def _record(plan: Plan, client: Client) -> None:
@@ -135,7 +135,7 @@ def _record(plan: Plan, client: Client) -> None:
         except CairnError:
             say("Stopped. What was sent before is recorded; run it again to go on.")
             raise
-    say(f"Recorded {done:,} checkpoints.")
+    say(f"Recorded {_counted(done)}.")
     for path, reason in itertools.islice(plan.problems(), problems, problems + SHOWN_REMARKS):
         say(f"{path}: {reason}")
     if (more := plan.problem_count() - problems - SHOWN_REMARKS) > 0:
@@ -164,7 +164,7 @@ def _print_plan(plan: Plan, compared: bool) -> None:
     _say_some((f"{path}: {text}" for path, text in plan.problems()), plan.problem_count())
     counts = ", ".join(f"{count:,} {status}" for status, count in plan.counts())
     if counts:
-        say(f"{plan.count():,} checkpoints: {counts}{'' if compared else ' (not compared)'}.")
+        say(f"{_counted(plan.count())}: {counts}{'' if compared else ' (not compared)'}.")
 
 
 def _gathered(noted: Iterator[tuple[str, str]]) -> tuple[Iterator[str], int]:
@@ -227,3 +227,7 @@ def _size(count: int) -> str:
     while number >= 1000 and unit < len(UNITS) - 1:
         number, unit = number / 1000, unit + 1
     return f"{number:.3g} {UNITS[unit]}" if unit else f"{count} B"
+
+
+def _counted(count: int) -> str:
+    return "1 checkpoint" if count == 1 else f"{count:,} checkpoints"

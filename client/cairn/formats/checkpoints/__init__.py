@@ -129,7 +129,8 @@ def _match(listing: Listing) -> Reader | None:
 def _not_recognised(listing: Listing) -> str:
     place = path_text(listing.root)
     if not listing.files:
-        return f"{place} holds no file that can be read."
+        why = f": {path_text(listing.problems[0].path)} {listing.problems[0].reason}" if listing.problems else ""
+        return f"{place} holds no file that can be read{why}."
     inside = [folder for folder in listing.folders()[:100] if _match(listing.below(folder))]
     inside += [path for path in listing.top()[:100] if _match(listing.only([path]))]
     if inside:

@@ -52,8 +52,12 @@ def read(listing: Listing) -> Inspection:
     inner = listing.below(folder)
     found = read_inside(inner, lambda own: _read(own, claims_of_place(listing.root)))
     others = sorted(each for each in _state_folders(listing) if each != folder)
-    facts = {**found.facts, **{name: _text(listing, name) for name in POINTERS if name in listing}}
-    found = found.having(facts={**facts, **({"other_checkpoints": others} if others else {})})
+    said = {name: _text(listing, name) for name in POINTERS if name in listing}
+    facts = {**found.facts, **said, **({"other_checkpoints": others} if others else {})}
+    # `latest` may outlive what it names (rotation), or be of a save that did not end.
+    gone = {} if folder in said.values() else said
+    told = tuple(f"{name} says {gone[name]!r}, and {folder} is what is there" for name in gone)
+    found = found.having(facts=facts, disagreements=(*found.disagreements, *told))
     return _with_random_files(found, listing)
 
 

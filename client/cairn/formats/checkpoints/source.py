@@ -219,12 +219,20 @@ class LocalSource(OneByOne):
     """A folder, or one file, of this machine.
 
     Links are followed to files below the root only: what leads out, in a circle or nowhere is reported and left.
-    A link to a folder is not entered, since a folder below the root is listed under its own name.
+    A link to a folder is not entered, since a folder below the root is listed under its own name. `links_below` is
+    a folder above the root into which links may lead too: a cache keeps its files apart from the names for them.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, max_files: int = MAX_FILES) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        max_files: int = MAX_FILES,
+        links_below: str | os.PathLike[str] | None = None,
+    ) -> None:
         self.name = os.path.abspath(os.fsdecode(path))
         self._real = os.path.realpath(self.name)
+        self._bound = self._real if links_below is None else os.path.realpath(os.fsdecode(links_below))
         self._single = not os.path.isdir(self._real)
         self._max_files = max_files
 
@@ -302,8 +310,8 @@ class LocalSource(OneByOne):
     def _inside(self, place: str) -> str:
         """The real path. Raises `Unreadable` where a link leads out of the root, OSError where it leads nowhere."""
         real = os.path.realpath(place, strict=True)
-        if real != self._real and not real.startswith(self._real.rstrip("/") + "/"):
-            raise Unreadable(f"the link leads out of {path_text(self.name)}, so it is not followed")
+        if real != self._bound and not real.startswith(self._bound.rstrip("/") + "/"):
+            raise Unreadable(f"the link leads out of {path_text(self._bound)}, so it is not followed")
         return real
 
 

@@ -83,6 +83,12 @@ def test_latest_names_the_folder_that_is_read() -> None:
         inspect_files({path: data for path, data in {**files, **older}.items() if path != "latest"})
 
 
+def test_a_latest_that_names_what_is_not_there_is_told() -> None:
+    found = inspect_files({**files_of("deepspeed/zero1"), "latest": b"global_step9"}, "/ckpt/run")
+    assert found.root == "/ckpt/run/global_step3"
+    assert "latest says 'global_step9', and global_step3 is what is there" in found.disagreements
+
+
 def test_the_two_numbers_of_a_folder_that_disagrees_are_both_kept() -> None:
     files = {f"global_step2/{path}": data for path, data in files_of(ZERO2).items()}
     found = inspect_files(files, "/ckpt/checkpoint-4")

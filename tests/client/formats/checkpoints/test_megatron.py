@@ -1,10 +1,13 @@
 """Megatron's checkpoints: dist-checkpointing with both backends, the older form, and a run's tracker."""
 
+import argparse
 import io
 import json
 import pickle
 import re
+import signal
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -204,6 +207,18 @@ def test_a_file_that_would_run_code_is_refused_by_its_name(folder: str, path: st
         archive.writestr("archive/data.pkl", pickle.dumps({"args": Evil(), "iteration": 1}, protocol=2))
     with pytest.raises(UnsafePickle, match=rf"{re.escape(path)}: .*eval"):
         inspect_files({**files_of(folder), path: content.getvalue()})
+
+
+def test_arguments_that_hold_a_signal_or_a_path_are_plain_and_not_refused() -> None:
+    args = argparse.Namespace(
+        exit_signal=signal.SIGTERM, save=Path("/ckpt"), consumed_train_samples=8, seed=signal.SIGINT
+    )
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps({"args": args, "iteration": 20}, protocol=2))
+    found = inspect_files({**files_of(f"{DIST}/iter_0000020"), "common.pt": content.getvalue()})
+    assert found.pieces.data_position.evidence == "common.pt args.consumed_train_samples = 8"
+    assert found.facts["seed"] == "signal.Signals(2)"
 
 
 def test_common_state_cut_short_is_a_problem_and_the_shards_still_described() -> None:

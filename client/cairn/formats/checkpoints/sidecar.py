@@ -9,7 +9,6 @@ The words are those of the API. The files are believed before it: where they dif
 from collections.abc import Mapping
 from typing import Any
 
-from cairn.formats.checkpoints.documents import read_json
 from cairn.formats.checkpoints.shapes import (
     Finding,
     Inspection,
@@ -29,15 +28,9 @@ MAX_BYTES = 16 * 1024 * 1024
 
 def read_identity(listing: Listing) -> Mapping[str, Any] | None:
     """What `cairn.json` says; None where there is none. Raises `Unreadable` where it is not one of ours."""
-    if NAME not in listing:
-        return None
-    document = read_json(listing, NAME, MAX_BYTES)
-    version = document.get("cairn") if isinstance(document, dict) else None
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise Unreadable(f"{NAME} does not say which version it is of, so it is left aside.")
-    if version > VERSION:
-        raise Unreadable(f"{NAME} is of version {version}; this client reads up to {VERSION}. Update the client.")
-    return document  # type: ignore[no-any-return]
+    from cairn.formats.checkpoints import cairn_json  # which takes its limits from here
+
+    return cairn_json.read(listing)
 
 
 def with_identity(found: Inspection, listing: Listing) -> Inspection:

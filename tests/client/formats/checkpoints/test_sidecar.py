@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from cairn.formats.checkpoints import PositionEvidence, Resumability
 
 from tests.client.formats.checkpoints.sources import files_of, inspect_files, reasons, states
@@ -11,7 +12,8 @@ WEIGHTS = files_of("safetensors_single")
 
 
 def beside(files: dict[str, bytes], **said: Any) -> dict[str, bytes]:
-    document = {"cairn": 1, "id": "ck_1", "project": "llm", "run": {"id": "r", "name": "a"}, "attempt": 2, **said}
+    run = {"project": "llm", "run": {"id": "r", "name": "a"}, "attempt": 2, "kind": "archive"}
+    document = {"cairn": 1, "id": "ck_1", **run, "step": 1, "saved_at": "2026-11-01T10:00:00Z", **said}
     return {**files, "cairn.json": json.dumps(document).encode()}
 
 
@@ -74,7 +76,18 @@ def test_what_is_none_of_ours_or_newer_is_left_aside_with_a_word() -> None:
         assert (found.identity, found.parameter_count) == (None, 1704)
 
 
-def test_nonsense_inside_is_passed_over() -> None:
-    said = {"step": "many", "pieces": {"weights": 5, "optimizer": {"state": "perhaps"}}, "manifest": [1, {"path": 2}]}
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"step": "many"},
+        {"step": True},
+        {"pieces": {"weights": 5}},
+        {"pieces": {"optimizer": {"state": "perhaps"}}},
+        {"manifest": [{"path": "../../etc/passwd"}]},
+        {"manifest": [{"path": 2}]},
+    ],
+)
+def test_nonsense_inside_leaves_the_whole_of_it_aside(said: dict[str, Any]) -> None:
     found = inspect_files(beside(WEIGHTS, **said))
-    assert (found.step, found.complete) == (None, True)
+    assert (found.identity, found.step, found.complete) == (None, None, True)
+    assert f"cairn.json: {next(iter(said))}" in reasons(found)

@@ -141,7 +141,9 @@ class Database:
             self.writer = _sqlite_engine(url, size=1, begin="BEGIN IMMEDIATE")
             self.reader = _sqlite_engine(url, size=readers, begin="BEGIN")
         else:
-            self.writer = self.reader = _postgresql_engine(url, size=readers)
+            self.writer = _postgresql_engine(url, size=readers)
+            # READ COMMITTED gives each statement its own snapshot in any case: reads need no BEGIN and no ROLLBACK.
+            self.reader = self.writer.execution_options(isolation_level="AUTOCOMMIT")
         self._write = sessionmaker(self.writer, expire_on_commit=False, autoflush=False)
         self._read = sessionmaker(self.reader, expire_on_commit=False, autoflush=False)
 
@@ -203,11 +205,12 @@ def _sqlite_engine(url: str, *, size: int, begin: str) -> Engine:
 
 
 def _postgresql_engine(url: str, *, size: int) -> Engine:
+    """Connections are not tried before each use: after a restart of the server one request answers 503, and with it
+    every connection of before is dropped."""
     return create_engine(
         url,
         pool_size=size,
         max_overflow=8,
         pool_timeout=10,
-        pool_pre_ping=True,
         connect_args={"connect_timeout": 5, "options": "-c timezone=UTC"},
     )

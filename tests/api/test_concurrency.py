@@ -3,7 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from sqlalchemy import func, select
+import pytest
+from sqlalchemy import func, select, text
 from starlette.testclient import TestClient
 
 from api.main import create_app
@@ -69,3 +70,23 @@ def test_a_database_at_another_schema_is_not_ready(tmp_path: Path) -> None:
         answer = client.get("/health/ready")
     assert (answer.status_code, answer.json()["type"]) == (503, "/problems/schema-behind")
     empty.dispose()
+
+
+def test_after_the_database_dropped_its_connections_one_answer_is_503_and_the_next_is_right(
+    committed_database: Database, tmp_path: Path
+) -> None:
+    if committed_database.is_sqlite:
+        pytest.skip("SQLite has no server that could drop a connection")
+    with client_of(committed_database, tmp_path) as client:
+        assert client.get("/api/v1/projects").status_code == 200
+        with committed_database.write() as session:
+            session.execute(
+                text(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+            )
+        statuses = [client.get("/api/v1/projects").status_code for _ in range(20)]
+        assert set(statuses) <= {200, 503}
+        assert statuses.count(503) <= 2
+        assert statuses[-1] == 200

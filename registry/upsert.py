@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Result, Table, bindparam, column, func, select, tuple_
+from sqlalchemy import ColumnElement, Result, String, Table, bindparam, cast, column, func, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from registry.array_literals import array_literal
 from registry.db import Base
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ def send_rows(
     dialect = session.get_bind().dialect.name
     if dialect == "postgresql" and len(rows) >= MANY:
         columns = tuple(rows[0])
-        arrays = {name: [row[name] for row in rows] for name in columns}
+        arrays = {name: array_literal([row[name] for row in rows]) for name in columns}
         return session.execute(_from_arrays(table, columns, finish), arrays)
     return session.execute(_of_rows(table, dialect, finish), list(rows))
 
@@ -65,7 +66,7 @@ def _of_rows(table: type[Base], dialect: str, finish: Callable[[Any], Any]) -> A
 @lru_cache(maxsize=256)
 def _from_arrays(table: type[Base], columns: tuple[str, ...], finish: Callable[[Any], Any]) -> Any:
     target = _table(table)
-    arrays = [bindparam(name, type_=postgresql.ARRAY(target.c[name].type)) for name in columns]
+    arrays = [cast(bindparam(name, type_=String()), postgresql.ARRAY(target.c[name].type)) for name in columns]
     unnested = (
         func.unnest(*arrays).table_valued(*(column(name, target.c[name].type) for name in columns)).render_derived()
     )

@@ -35,6 +35,7 @@ LAYERS = (
     "errors types",
     "config db ids layout strict_json",
     "keyset models",
+    "array_literals",
     "upsert",
     "audit outbox projects snapshots",
     "runs tokens",

@@ -1,7 +1,6 @@
 """`cairn record`: record a checkpoint from options, or many from NDJSON."""
 
 import json
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,8 +12,8 @@ from cairn.calls.checkpoints import score_name
 from cairn.cli.hints import renamed, rewritten
 from cairn.cli.output import json_option, print_json, print_rows, say
 from cairn.client import Client
+from cairn.configs import read_config_path
 from cairn.errors import CairnError, Invalid
-from cairn.formats.jsonfile import Repeated, load
 from cairn.numbers import Written
 
 PIECES = ("weights", "optimizer", "data_position", "random_state")
@@ -44,7 +43,11 @@ Item = tuple[int, dict[str, Any]]  # the line that it stands on, and the registr
 @click.option("--tier", type=click.Choice(["local", "shared", "object"]), help="Of --path; object stores are known.")
 @click.option("--digest", is_flag=True, help="Read every byte of --path; record its files with their digests.")
 @click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Again for more.")
-@click.option("--config", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A JSON file.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="YAML, JSON, TOML or printed arguments.",
+)
 @click.option("--pieces", metavar="NAMES", help="weights,optimizer,data_position,random_state=absent; or all.")
 @click.option("--data-version")
 @json_option
@@ -133,18 +136,14 @@ def _replica(uri: str, tier: str | None, digest: bool = False) -> dict[str, Any]
 
 
 def _config(path: Path) -> Any:
-    content = path.read_bytes()
-    config = load(content)
-    if isinstance(config, Repeated) and config.clashes:
-        raise Invalid(f"{path}: {sorted(config.clashes)[0]!r} stands twice, with different values.")
-    if not isinstance(config, dict):
-        raise Invalid(f"{path}: expected a JSON object.")
-    return json.loads(content.decode("utf-8-sig"), parse_float=_as_written)  # read once more, for the numbers' text
-
-
-def _as_written(text: str) -> float | str:
-    """The number with its text; what no double can hold (1e999) stays text altogether."""
-    return Written(text) if math.isfinite(float(text)) else text
+    """The settings of a config file. What could not be read of it is said; what stands twice, a person must mend."""
+    config = read_config_path(path)
+    twice = next((problem for problem in config.problems if problem.is_duplicate), None)
+    if twice is not None:
+        raise Invalid(f"{path}: {twice.path!r} stands twice, with different values.")
+    for problem in config.problems:
+        say(f"{path}: {problem}")
+    return config.values
 
 
 def pieces(text: str) -> dict[str, str]:

@@ -96,7 +96,8 @@ def _read(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> EvalFile:
     models = {place.model for place in places}
     facts = {"models": tuple(sorted(filter(None, models)))}
     model = models.pop() if len(models) == 1 else None
-    return found.to_file(NAME, facts=facts, step=only, step_source="" if only is None else "its table", model_path=model)
+    source = "" if only is None else "its table"
+    return found.to_file(NAME, facts=facts, step=only, step_source=source, model_path=model)
 
 
 def _read_row(label: str, fields: Mapping[str, Any], keys: Mapping[str, Any], found: Findings) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from cairn.formats import Refused, read_evals
 from cairn.formats.evals import archive, read_eval_path
+from cairn.formats.evals.content import open_file
 from cairn.formats.jsonfile import MAX_BYTES
 
 from tests.client.formats.evals import samples
@@ -161,3 +162,30 @@ def test_a_name_that_is_no_utf8_is_no_reason_to_fail(tmp_path: Path) -> None:
 def test_other_kinds_of_files_are_named(sign: bytes) -> None:
     with pytest.raises(Refused, match=r"The file is (compressed|a pickle|an SQLite)"):
         read_evals(sign + b"\0" * 50)
+
+
+def test_a_file_that_shrinks_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    path.write_bytes(json.dumps(samples.lm_eval_v04()).encode())
+    with path.open("rb", buffering=0) as file:
+        shrinking = Shrinking(file, path)
+        with pytest.raises(Refused, match="The file shrank while it was read"):
+            open_file(shrinking)  # type: ignore[arg-type]
+
+
+class Shrinking:
+    """An open file that somebody cuts short after its first bytes were read."""
+
+    def __init__(self, file: io.FileIO, path: Path) -> None:
+        self._file, self._path = file, path
+
+    def read(self, count: int) -> bytes:
+        found = self._file.read(count)
+        os.truncate(self._path, 100)
+        return found
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def seek(self, place: int) -> int:
+        return self._file.seek(place)

@@ -1,16 +1,20 @@
 """Import eval result files."""
 
+import inspect
 from typing import Annotated
 
-from fastapi import APIRouter, File, Form, UploadFile
+from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
 from starlette.responses import Response
 
+from api.access import own_project
 from api.answers import answer
 from api.deps import DatabaseDep, WriterDep
+from api.problems import InvalidFields
 from api.routes.checkpoints import own_checkpoint
 from api.schemas.imports import ImportOut
+from registry.errors import FieldError, Invalid
 from registry.evals.imports import Target, Upload, import_read, read_uploads
-from registry.projects import ProjectNotFound, find_project
+from registry.strict_json import escape
 from registry.types import INT64_MAX
 
 router = APIRouter(tags=["imports"])
@@ -18,7 +22,24 @@ router = APIRouter(tags=["imports"])
 NameField = Annotated[str | None, Form(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
-@router.post("/imports", response_model=ImportOut)
+class TwoTargets(Invalid):
+    code = "two-import-targets"
+    title = "Which checkpoint the results belong to is said twice"
+
+
+async def refuse_unknown_form(request: Request) -> None:
+    """Raises InvalidFields for a form field that is not known: a typo must not send results elsewhere."""
+    known = set(inspect.signature(import_files).parameters) - {"database", "caller"}
+    errors = [
+        FieldError(f"/{escape(name)}", f"unknown form field; known here: {', '.join(sorted(known))}")
+        for name in dict.fromkeys(await request.form())
+        if name not in known
+    ]
+    if errors:
+        raise InvalidFields(f"At {errors[0].pointer}: {errors[0].message}.", errors=errors)
+
+
+@router.post("/imports", response_model=ImportOut, dependencies=[Depends(refuse_unknown_form)])
 def import_files(
     database: DatabaseDep,
     caller: WriterDep,
@@ -44,11 +65,10 @@ def import_files(
     with database.write() as session:
         number = None
         if checkpoint_id is not None:
+            if (project, run, step) != (None, None, None):
+                raise TwoTargets("Give either checkpoint_id, or project, run and step: they may name different ones.")
             _, number = own_checkpoint(session, checkpoint_id, caller)
         elif project is not None and caller.project_ids is not None:
-            try:
-                caller.require_project(find_project(session, project).id)
-            except ProjectNotFound:
-                caller.require_every_project()
+            own_project(session, project, caller)
         reports = import_read(session, read, Target(number, project, run, step, model))
     return answer(ImportOut.from_reports(reports))

@@ -34,6 +34,7 @@ from registry.projects import ProjectNotFound, find_project
 
 __all__ = ["FileReport", "Into", "NoTarget", "NothingImported", "ReadUpload", "SkippedItem", "Target", "Upload"]
 
+MAX_SCORES: Final = 50_000  # of one file; what is read here is written in one transaction
 SCALES: Final = {"fraction": "0 to 1", "percent": "0 to 100", "ten": "0 to 10", "log": "above 0"}
 
 
@@ -104,7 +105,14 @@ def import_results(
 def read_uploads(uploads: Sequence[Upload], *, format: str = "auto") -> list[ReadUpload]:
     """What the files say: no database is needed, so nobody waits for a write while megabytes are parsed."""
     names = [upload.name for upload in uploads]
-    return [_read(names, uploads, group, format) for group in together(names)]
+    return [_within_limit(_read(names, uploads, group, format)) for group in together(names)]
+
+
+def _within_limit(upload: ReadUpload) -> ReadUpload:
+    if upload.found is None or len(upload.found.scores) <= MAX_SCORES:
+        return upload
+    reason = f"it holds {len(upload.found.scores):,} scores; at most {MAX_SCORES:,} of one file are taken"
+    return ReadUpload(upload.places, upload.names, None, reason)
 
 
 def _read(names: Sequence[str], uploads: Sequence[Upload], group: Sequence[int], format: str) -> ReadUpload:

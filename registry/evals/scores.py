@@ -11,7 +11,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
-from sqlalchemy import bindparam, select, tuple_
+from sqlalchemy import bindparam, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from registry import strict_json
@@ -29,6 +29,14 @@ _SERIES_BY_DIGEST = select(_series.digest, _series.id, _series.score_metric_id).
 
 
 SeriesKey = tuple[str, str, str, int | None, str | None, str | None, str | None, int | None, str]
+
+
+MAX_BENCHMARKS = 20_000  # of a project: each search reads their names
+
+
+class TooManyBenchmarks(Invalid):
+    code = "too-many-benchmarks"
+    title = "A project cannot have that many benchmarks"
 
 
 class ReplicaUnknown(Invalid):
@@ -241,11 +249,20 @@ def _metric_ids(
 
 
 def _benchmark_ids(session: Session, project_id: int, names: Sequence[str]) -> dict[str, int]:
-    insert_missing(
-        session,
-        Benchmark,
-        [{"id": new_id(), "project_id": project_id, "name": name, "created_at": now()} for name in names],
-    )
+    found = _known_benchmarks(session, project_id, names)
+    fresh = [name for name in names if name not in found]
+    if not fresh:
+        return found
+    taken = session.scalar(select(func.count()).select_from(Benchmark).where(Benchmark.project_id == project_id)) or 0
+    if taken + len(fresh) > MAX_BENCHMARKS:
+        message = f"{len(fresh)} more benchmarks, beside {taken}; a project has at most {MAX_BENCHMARKS}"
+        raise TooManyBenchmarks(f"That would make {message}.", errors=[FieldError("/benchmark", message)])
+    rows = [{"id": new_id(), "project_id": project_id, "name": name, "created_at": now()} for name in fresh]
+    insert_missing(session, Benchmark, rows)
+    return found | _known_benchmarks(session, project_id, fresh)
+
+
+def _known_benchmarks(session: Session, project_id: int, names: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for chunk in chunks(names):
         query = select(Benchmark.name, Benchmark.id).where(

@@ -207,3 +207,29 @@ def test_a_request_without_a_file_is_refused(client: TestClient, checkpoint_id: 
     refused = client.post("/api/v1/imports", data={"checkpoint_id": checkpoint_id})
     assert refused.status_code == 422
     assert refused.json()["errors"][0]["pointer"].endswith("/file")
+
+
+def test_two_targets_and_unknown_form_fields_are_refused(client: TestClient) -> None:
+    client.post("/api/v1/checkpoints:batch", json=[{"project": "p", "run": "r", "step": 1}])
+    (item,) = client.get("/api/v1/checkpoints").json()["items"]
+    files = {"file": ("a.json", b"{}")}
+    twice = client.post("/api/v1/imports", files=files, data={"checkpoint_id": item["id"], "project": "p", "run": "r"})
+    assert (twice.status_code, twice.json()["type"]) == (422, "/problems/two-import-targets")
+    typo = client.post("/api/v1/imports", files=files, data={"checkpoint_id": item["id"], "projct": "p"})
+    assert (typo.status_code, typo.json()["errors"][0]["pointer"]) == (422, "/projct")
+
+
+def test_a_file_or_a_project_of_too_many_benchmarks_is_refused_quickly(client: TestClient) -> None:
+    target = {"project": "p", "run": "r", "step": "1"}
+
+    def send(count: int) -> Any:
+        results = {f"task{number}": {"acc": 0.5} for number in range(count)}
+        body = json.dumps({"results": results, "versions": {}, "config": {"model": "x"}}).encode()
+        return client.post("/api/v1/imports", files={"file": ("a.json", body)}, data=target)
+
+    refused = send(60_000)
+    assert refused.status_code == 422
+    assert "50,000" in refused.text
+    refused = send(20_001)
+    assert (refused.status_code, "20000" in refused.text) == (422, True), refused.text[:300]
+    assert client.get("/api/v1/checkpoints").json()["items"] == []

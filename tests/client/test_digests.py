@@ -199,6 +199,7 @@ def test_a_library_that_is_missing_is_named_with_its_cure(monkeypatch: pytest.Mo
     def refuse(name: str) -> None:
         raise ImportError(name)
 
+    algorithms._library.cache_clear()
     monkeypatch.setattr(algorithms, "import_module", refuse)
     with pytest.raises(LibraryMissing, match=r"pip install 'cairn-client\[digests\]'"):
         digest_tree(tmp_path)

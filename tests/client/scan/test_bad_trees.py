@@ -130,6 +130,14 @@ def test_a_reader_that_dies_costs_one_checkpoint(tmp_path: Path, monkeypatch: py
     assert steps == [step for step in range(1, 40) if step != 7]
 
 
+def test_without_further_processes_this_one_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for step in range(1, 6):
+        trainer(tmp_path / f"r/checkpoint-{step}", step)
+    monkeypatch.setattr(workers, "LOOKED_AT_HERE", 1)
+    monkeypatch.setattr(workers.sys, "executable", "/bin/false")
+    assert found(tmp_path) == ([1, 2, 3, 4, 5], {})
+
+
 def test_a_readers_mistake_costs_one_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from cairn.scan import look
 

@@ -5,6 +5,7 @@ import binascii
 import contextlib
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -45,16 +46,21 @@ def hasher(algorithm: str = DEFAULT, *, threads: int = 1) -> Hasher:
         raise ValueError(f"Unknown digest algorithm {algorithm[:40]!r}. Known: {', '.join(ALGORITHMS)}.")
     if algorithm == "sha256":
         return hashlib.sha256()
-    try:
-        library = import_module(_LIBRARIES[algorithm])
-    except ImportError:
-        raise LibraryMissing(
-            f"{algorithm} needs {_LIBRARIES[algorithm]}. Install it with: pip install 'cairn-client[digests]'"
-        ) from None
+    library = _library(algorithm)
     if algorithm == "crc32c":
         return _Crc32c(library.extend)
     made: Hasher = library.xxh3_128() if algorithm == "xxh3-128" else library.blake3(max_threads=threads)
     return made
+
+
+@cache
+def _library(algorithm: str) -> Any:
+    try:
+        return import_module(_LIBRARIES[algorithm])
+    except ImportError:
+        raise LibraryMissing(
+            f"{algorithm} needs {_LIBRARIES[algorithm]}. Install it with: pip install 'cairn-client[digests]'"
+        ) from None
 
 
 def same_digest(algorithm: str, one: str, other: str) -> bool:

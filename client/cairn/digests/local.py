@@ -25,7 +25,7 @@ READERS = min(32, CORES + 2)
 # From here on, a process that maps the files (20 ms to start) is sooner done than reading them.
 MAPPED_FROM_BYTES = 128 * MIB
 # Handing a thread one tiny file costs more than hashing it.
-HANDFUL_FILES, HANDFUL_BYTES = 32, 4 * MIB
+HANDFUL_FILES, HANDFUL_BYTES = 128, 4 * MIB
 
 Answer = FileDigest | Problem
 

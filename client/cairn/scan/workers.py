@@ -4,8 +4,8 @@ Reading a header costs milliseconds of Python, and Python runs on one core: a tr
 is looked at by one process for each core. They speak JSON, and one that dies over a file costs that file only.
 """
 
+import contextlib
 import json
-import os
 import queue
 import subprocess
 import sys
@@ -17,7 +17,6 @@ from itertools import islice
 from typing import Any
 
 from cairn.digests.local import CORES
-from cairn.formats.checkpoints import File
 from cairn.scan.find import Candidate
 from cairn.scan.look import Look, Unknown, look_at
 from cairn.scan.walk import StoreTree, Tree
@@ -41,7 +40,12 @@ def look_at_all(tree: Tree, candidates: Iterable[Candidate]) -> Iterator[Answer]
     first = next(rest, None)
     if first is None:
         return
-    with _Workers(tree, CORES) as workers:
+    try:
+        workers = _Workers(tree, CORES)
+    except OSError:  # where no further process is allowed, this one looks
+        yield from _in_order(1, lambda some: _look_here(tree, some), _chain(first, rest), chunk=CHUNK)
+        return
+    with workers:
         yield from _in_order(CORES, workers.look_at, _chain(first, rest), chunk=CHUNK)
 
 
@@ -71,15 +75,23 @@ class _Workers:
     """Processes that look at candidates below one root. A context manager: they end with it."""
 
     def __init__(self, tree: Tree, count: int) -> None:
+        """Raises OSError where a process cannot be started."""
         self._tree = tree
         self._free: queue.Queue[_Process] = queue.Queue()
-        for _ in range(count):
-            self._free.put(_Process(tree.root))
+        try:
+            for _ in range(count):
+                self._free.put(_Process(tree.root))
+        except OSError:
+            self.close()
+            raise
 
     def __enter__(self) -> "_Workers":
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         while not self._free.empty():
             self._free.get().close()
 
@@ -102,18 +114,26 @@ class _Workers:
         try:
             yield process
         finally:
-            if process.died:
-                process.close()
-                process = _Process(self._tree.root)
-            self._free.put(process)
+            self._free.put(self._replaced(process) if process.died else process)
+
+    def _replaced(self, process: "_Process") -> "_Process":
+        """A new one; where none can be started, the dead one, which answers that it is."""
+        process.close()
+        try:
+            return _Process(self._tree.root)
+        except OSError:
+            return process
 
 
 class _Process:
     def __init__(self, root: str) -> None:
-        command = [sys.executable, "-m", "cairn.scan.workers", root]
+        command = [sys.executable, "-m", "cairn.scan.worker", root]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)  # noqa: S603
         self.died = False
+        if self.ask(()) is None:
+            self.close()
+            raise OSError("a process that looks at checkpoints cannot be started")
 
     def ask(self, some: Sequence[Candidate]) -> list[Answer] | None:
         assert self._process.stdin is not None
@@ -122,7 +142,7 @@ class _Process:
             self._process.stdin.write(json.dumps([_to_plain(each) for each in some]).encode() + b"\n")
             self._process.stdin.flush()
             line = self._process.stdout.readline()
-        except OSError:
+        except (OSError, ValueError):  # its pipes may be closed already
             line = b""
         if not line.endswith(b"\n"):
             self.died = True
@@ -131,7 +151,8 @@ class _Process:
 
     def close(self) -> None:
         self._process.kill()
-        self._process.communicate()
+        with contextlib.suppress(ValueError):  # closed before
+            self._process.communicate()
 
 
 def _to_plain(candidate: Candidate) -> dict[str, Any]:
@@ -142,21 +163,3 @@ def _answer(plain: dict[str, Any]) -> Answer:
     if len(plain) == len(Unknown.__dataclass_fields__):
         return Unknown(**plain)
     return Look(**{**plain, "notes": tuple(plain["notes"]), "parents": tuple(plain["parents"])})
-
-
-def serve(root: str) -> None:
-    """A worker's loop: a line of candidates in, a line of answers out, until the input ends."""
-    from cairn.scan.walk import open_tree
-
-    tree = open_tree(root)
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints must not stand among the answers
-    for line in sys.stdin.buffer:
-        given = [Candidate(**{**each, "files": [File(*file) for file in each["files"]]}) for each in json.loads(line)]
-        found = [vars(answer) for each in given for answer in look_at(tree, each)]
-        answers.write(json.dumps(found).encode() + b"\n")
-        answers.flush()
-
-
-if __name__ == "__main__":
-    serve(sys.argv[1])

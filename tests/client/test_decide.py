@@ -130,7 +130,7 @@ def test_the_commands_work_end_to_end(cli: Cli, live: Client, project: str, tmp_
 
 
 CHECKPOINTS = Path(__file__).parent / "fixtures" / "checkpoints"
-ELSEWHERE = ("cairn login", "cairn scan s3://", "cairn inspect s3://", "OLMo-2-1124-7B.csv")  # a service, a bucket and a list that are not here
+ELSEWHERE = ("cairn login", "cairn scan s3://", "cairn inspect s3://", "OLMo-2-1124-7B.csv")  # not here
 
 
 @pytest.fixture

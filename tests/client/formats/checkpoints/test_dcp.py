@@ -227,7 +227,7 @@ def test_a_list_that_is_named_again_and_again_costs_its_length_once() -> None:
     started = time.perf_counter()
     with pytest.raises(PickleFault):
         parse(parts + b"(" + shared * 2000 + b"t.", DcpMetadata())
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 60  # it would be hours
 
 
 @pytest.mark.parametrize(

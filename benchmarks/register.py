@@ -25,6 +25,7 @@ def main() -> None:
         for _ in range(RUNS):
             with running(backend) as service:
                 single.append(_single_calls(service, latencies))
+                service.analyse()
                 batch.append(_batches(service))
                 memory.append(service.resident_bytes / 2**20)
         line(

@@ -12,7 +12,7 @@ from registry.array_literals import array_literal
 from registry.db import Base
 
 T = TypeVar("T")
-MANY = 50  # rows from which arrays are worth their preparation
+MANY = 4  # rows from which arrays are worth their preparation
 CHUNK = 500  # keys a statement: SQLite takes 32,766 variables, PostgreSQL 65,535
 
 

@@ -69,7 +69,9 @@ def register_checkpoint(
     """
     run = runs.get_brief(session, ids.id_or(run_id, RunNotFound))
     caller.require_project(run.project_id)
-    done = commands.register_checkpoint(session, run.id, body.to_registration(), roots=settings.storage_roots)
+    done = commands.register_checkpoint(
+        session, run.id, body.to_registration(), project_id=run.project_id, roots=settings.storage_roots
+    )
     made = done.status == "created"
     said = body.pieces.to_specs() if made else detail.read_pieces(session, run.project_id, done.checkpoint_id)
     return created(RegisteredOut.of(done, run, said), made)

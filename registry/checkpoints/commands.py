@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from registry import audit
@@ -27,10 +27,9 @@ from registry.checkpoints.writing import (
 )
 from registry.db import split_number
 from registry.errors import Conflict, FieldError, RegistryError
-from registry.ids import to_text
-from registry.models import Checkpoint, CheckpointTag, Run
+from registry.models import Checkpoint, CheckpointTag
 from registry.projects import create_project
-from registry.runs import RunNotFound, RunSpec, run_ids_by_name, start_run
+from registry.runs import RunSpec, get_brief, run_ids_by_name, start_run
 from registry.types import CheckpointState
 from registry.upsert import insert_into
 
@@ -45,15 +44,19 @@ class BatchItem:
 
 
 def register_checkpoint(
-    session: Session, run_id: int, registration: Registration, *, roots: Sequence[str] = ()
+    session: Session,
+    run_id: int,
+    registration: Registration,
+    *,
+    project_id: int | None = None,
+    roots: Sequence[str] = (),
 ) -> Registered:
     """The checkpoint of this key, made where it is missing; a pending one is committed by a committed registration.
 
-    Raises RunNotFound, AttemptNotFound, CheckpointExists, or Invalid where a value cannot be kept.
+    `project_id` is that of the run, where the caller knows it already. Raises RunNotFound, AttemptNotFound,
+    CheckpointExists, or Invalid where a value cannot be kept.
     """
-    project_id = session.scalars(select(Run.project_id).where(Run.id == run_id)).one_or_none()
-    if project_id is None:
-        raise RunNotFound(f"There is no run {to_text(run_id)}. POST /api/v1/runs makes one.")
+    project_id = get_brief(session, run_id).project_id if project_id is None else project_id
     items, problems = _place(session, project_id, [(0, run_id, registration)], make_attempts=False)
     results = write_items(session, project_id, items, problems, roots)
     for _, problem in problems:

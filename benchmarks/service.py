@@ -24,7 +24,7 @@ class Service:
 
     def __init__(self, url: str, token: str, process: "subprocess.Popen[bytes]", ready_seconds: float) -> None:
         self.url, self.token, self.process, self.ready_seconds = url, token, process, ready_seconds
-        # What PostgreSQL does by itself within the first minute; until then its key checks follow plans of empty tables.
+        # What PostgreSQL does by itself within a minute; until then its key checks follow plans of empty tables.
         self.analyse: Callable[[], None] = lambda: None
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         self._pool = urllib3.HTTPConnectionPool("127.0.0.1", int(url.rpartition(":")[2]), maxsize=32, headers=headers)

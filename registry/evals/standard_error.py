@@ -83,7 +83,8 @@ def choose_standard_error(
     """The standard error of a score, in its own scale, labelled with where it comes from; None: no test possible.
 
     A published error of 0, or of a proportion and more than twice or less than half the formula's, is refused
-    and replaced; the note then says so (lm-eval issue 3966 prints 0.0; 0.4.0 group errors are 28 times too large).
+    and replaced; the note then says so (lm-evaluation-harness has published 0.0 for .86, and its 0.4.0
+    group errors are 28 times too large).
     """
     if samples is not None and len(samples) > 1:
         return StandardError(per_sample_error(samples, clusters), "per-sample")

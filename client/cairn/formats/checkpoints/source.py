@@ -8,6 +8,7 @@ import errno
 import io
 import os
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -49,11 +50,11 @@ class Source(Protocol):
         """The same for many at once (a store asks in parallel): one answer each, in order, never raising."""
 
 
-class OneByOne:
+class OneByOne(ABC):
     """`read_many` for a source that gains nothing from asking in parallel."""
 
-    def read(self, path: str, offset: int, length: int) -> bytes:
-        raise NotImplementedError
+    @abstractmethod
+    def read(self, path: str, offset: int, length: int) -> bytes: ...
 
     def read_many(self, wanted: Sequence[tuple[str, int, int]]) -> Sequence[bytes | Unreadable]:
         return [self._caught(*each) for each in wanted]

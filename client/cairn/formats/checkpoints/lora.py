@@ -3,11 +3,10 @@
 from typing import Any
 
 from cairn.formats.checkpoints import safetensors, torch_weights
-from cairn.formats.checkpoints.beside import read_beside
 from cairn.formats.checkpoints.documents import read_json
 from cairn.formats.checkpoints.shapes import Inspection, Presence, Problem, Unreadable, present
 from cairn.formats.checkpoints.source import Listing
-from cairn.formats.checkpoints.steps import claims_of_place, decide_step
+from cairn.formats.checkpoints.weights_alone import describe_weights
 
 NAME = "lora"
 LOOKS_FOR = "adapter_config.json with a peft_type"
@@ -36,23 +35,7 @@ def read(listing: Listing) -> Inspection:
     finding = weights.finding
     if finding.state is Presence.PRESENT:
         finding = present(f"{finding.evidence}, of an adapter of {facts.get('base_model') or 'an unnamed model'}")
-    beside = read_beside(listing, finding, weights.files)
-    step = decide_step([*beside.steps, *claims_of_place(listing.root)])
-    return Inspection(
-        format=NAME,
-        root=listing.root,
-        step=step.step,
-        step_source=step.source,
-        disagreements=step.disagreements,
-        pieces=beside.pieces,
-        **weights.numbers(),
-        bytes=listing.total_bytes,
-        files=len(listing.files),
-        complete=weights.sound and not beside.problems,
-        missing=tuple(weights.missing),
-        problems=(*weights.problems, *problems, *beside.problems),
-        facts={**beside.facts, **facts},
-    )
+    return describe_weights(listing, NAME, weights, finding=finding, problems=problems, facts=facts)
 
 
 def facts_of(listing: Listing, problems: list[Problem]) -> dict[str, Any]:

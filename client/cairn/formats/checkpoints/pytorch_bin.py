@@ -3,11 +3,10 @@
 import re
 
 from cairn.formats.checkpoints import torch_files
-from cairn.formats.checkpoints.beside import read_beside
 from cairn.formats.checkpoints.shapes import Inspection
 from cairn.formats.checkpoints.source import Listing
-from cairn.formats.checkpoints.steps import claims_of_place, decide_step
 from cairn.formats.checkpoints.torch_weights import INDEX, read_weights
+from cairn.formats.checkpoints.weights_alone import describe_weights
 
 NAME = "pytorch-bin"
 LOOKS_FOR = "pytorch_model.bin that torch.save wrote, or pytorch_model.bin.index.json"
@@ -25,20 +24,4 @@ def _files(listing: Listing) -> list[str]:
 
 def read(listing: Listing) -> Inspection:
     found = read_weights(listing, [] if INDEX in listing else _files(listing))
-    beside = read_beside(listing, found.finding, found.files)
-    step = decide_step([*beside.steps, *claims_of_place(listing.root)])
-    return Inspection(
-        format=NAME,
-        root=listing.root,
-        step=step.step,
-        step_source=step.source,
-        disagreements=step.disagreements,
-        pieces=beside.pieces,
-        **found.numbers(),
-        bytes=listing.total_bytes,
-        files=len(listing.files),
-        complete=found.sound and not beside.problems,
-        missing=tuple(found.missing),
-        problems=(*found.problems, *beside.problems),
-        facts=beside.facts,
-    )
+    return describe_weights(listing, NAME, found)

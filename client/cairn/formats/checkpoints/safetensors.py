@@ -10,12 +10,12 @@ import struct
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
-from cairn.formats.checkpoints.beside import read_beside
 from cairn.formats.checkpoints.dtypes import bytes_of, short_of_safetensors
 from cairn.formats.checkpoints.shapes import Inspection, Tensor, Unreadable
 from cairn.formats.checkpoints.source import HEAD_BYTES, Listing
-from cairn.formats.checkpoints.steps import claim_of, claims_of_place, decide_step
+from cairn.formats.checkpoints.steps import claim_of
 from cairn.formats.checkpoints.weights import Index, Weights, compare_with_index, expected_shards, is_shard, read_index
+from cairn.formats.checkpoints.weights_alone import describe_weights
 
 NAME = "safetensors"
 LOOKS_FOR = "*.safetensors whose header is JSON, or model.safetensors.index.json"
@@ -30,23 +30,8 @@ def matches(listing: Listing) -> bool:
 
 def read(listing: Listing) -> Inspection:
     found, metadata = read_weights(listing)
-    beside = read_beside(listing, found.finding, found.files)
-    step = decide_step([*_claims(metadata), *beside.steps, *claims_of_place(listing.root)])
-    return Inspection(
-        format=NAME,
-        root=listing.root,
-        step=step.step,
-        step_source=step.source,
-        disagreements=step.disagreements,
-        pieces=beside.pieces,
-        **found.numbers(),
-        bytes=listing.total_bytes,
-        files=len(listing.files),
-        complete=found.sound and not beside.problems,
-        missing=tuple(found.missing),
-        problems=(*found.problems, *beside.problems),
-        facts={**beside.facts, "metadata": metadata} if metadata else beside.facts,
-    )
+    facts = {"metadata": metadata} if metadata else None
+    return describe_weights(listing, NAME, found, claims=_claims(metadata), facts=facts)
 
 
 def read_weights(listing: Listing, paths: Sequence[str] | None = None) -> tuple[Weights, dict[str, str]]:

@@ -190,8 +190,8 @@ def _sqlite_engine(url: str, *, size: int, begin: str) -> Engine:
             "foreign_keys = ON",
             "busy_timeout = 30000",
             "case_sensitive_like = ON",
-            "cache_size = -32000",
-            "mmap_size = 1073741824",
+            "cache_size = -8000",
+            "mmap_size = 0",  # a mapped file counts as memory of the process
             "temp_store = MEMORY",
         ):
             cursor.execute(f"PRAGMA {pragma}")

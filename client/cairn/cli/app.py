@@ -6,8 +6,8 @@ from contextlib import redirect_stdout
 
 import click
 
-from cairn.cli.commands import compare, evals, find, inspect, login, record, rollback, runs, scan
 from cairn.cli.hints import explain
+from cairn.cli.lazy import LazyGroup
 from cairn.cli.output import CannotWrite, Output, ReaderGone, say
 from cairn.errors import NO_SUCH_CALL, BadSettings, CairnError, Invalid, NotFound
 from cairn.formats import Refused
@@ -30,17 +30,28 @@ Exit codes:
 """
 
 
-@click.group(help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+COMMANDS = {
+    "compare": "cairn.cli.commands.compare:compare",
+    "evals": "cairn.cli.commands.evals:evals",
+    "find": "cairn.cli.commands.find:find",
+    "inspect": "cairn.cli.commands.inspect:inspect_command",
+    "login": "cairn.cli.commands.login:login",
+    "record": "cairn.cli.commands.record:record",
+    "rollback": "cairn.cli.commands.rollback:rollback",
+    "run": "cairn.cli.commands.runs:run",
+    "scan": "cairn.cli.commands.scan:scan_command",
+}
+
+
+@click.group(
+    cls=LazyGroup, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
 def cli() -> None:
     pass
 
 
-for command in (
-    *(login.login, runs.run, record.record, inspect.inspect_command, find.find, rollback.rollback, compare.compare),
-    evals.evals,
-    scan.scan_command,
-):
-    cli.add_command(command)
+assert isinstance(cli, LazyGroup)
+cli.homes = COMMANDS
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -146,7 +146,7 @@ def _no_settings_of_the_person_who_runs_the_tests(
     home = tmp_path_factory.mktemp("home")
     cairn = ("CAIRN_URL", "CAIRN_TOKEN", "CAIRN_HOME", "CAIRN_HOST", "CAIRN_PORT")
     proxies = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
-    for name in (*cairn, *proxies, "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+    for name in (*cairn, *proxies, "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
 

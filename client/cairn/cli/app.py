@@ -40,6 +40,7 @@ COMMANDS = {
     "rollback": "cairn.cli.commands.rollback:rollback",
     "run": "cairn.cli.commands.runs:run",
     "scan": "cairn.cli.commands.scan:scan_command",
+    "watch": "cairn.cli.commands.watch:watch_command",
 }
 
 

@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from cairn.errors import Invalid
-from cairn.formats.checkpoints import File, Unreadable
 from cairn.formats.checkpoints.shapes import Problem, path_text
-from cairn.formats.checkpoints.steps import step_from_name
 from cairn.scan.arrange import DEFAULT_SETTLE_SECONDS, Rules, arrange
 from cairn.scan.compare import compare
 from cairn.scan.find import Candidate, Tracker, find_candidates
@@ -25,6 +23,7 @@ from cairn.scan.names import place_of
 from cairn.scan.plan import Plan, PlannedRun
 from cairn.scan.register import register
 from cairn.scan.spool import Spool
+from cairn.scan.trackers import keep_tracker
 from cairn.scan.walk import Tree, open_tree
 from cairn.scan.workers import look_at_all
 from cairn.stores import is_url
@@ -87,20 +86,6 @@ def _candidates(spool: Spool, tree: Tree) -> Iterator[Candidate]:
         if isinstance(met, Problem):
             spool.problem(path_text(met.path) or ".", path_text(met.reason))
         elif isinstance(met, Tracker):
-            _keep_tracker(spool, tree, met)
+            keep_tracker(spool, tree, met)
         else:
             yield met
-
-
-def _keep_tracker(spool: Spool, tree: Tree, tracker: Tracker) -> None:
-    """`global_step600` or `600`; Megatron's `release` says nothing of steps."""
-    name = tracker.path.rpartition("/")[2]
-    try:
-        said = (
-            tree.listing(tracker.path, [File(name, 256)]).source.read(name, 0, 256).decode("utf-8", "replace").strip()
-        )
-    except Unreadable:
-        return
-    step = int(said) if said.isascii() and said.isdigit() and len(said) < 19 else step_from_name(said)
-    if step is not None:
-        spool.tracker(tracker.folder, step, said)

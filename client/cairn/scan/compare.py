@@ -37,7 +37,7 @@ _SAME_URI = """
 SELECT found.id, found.status, found.modified, recorded.id AS checkpoint, recorded.run AS run,
        recorded.attempt AS attempt, recorded.step AS step, recorded.state, 1 AS here, recorded.saved
 FROM found JOIN recorded_uri USING (uri) JOIN recorded ON recorded.id = recorded_uri.id
-WHERE found.status IN ('new', 'pending')
+WHERE found.status IN ('new', 'pending') AND NOT found.again
 """
 _WITHOUT_MATCH = """
 SELECT recorded.id FROM recorded LEFT JOIN found USING (run, attempt, step, kind)

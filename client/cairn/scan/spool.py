@@ -14,7 +14,8 @@ CREATE TABLE found (
     id INTEGER PRIMARY KEY, path TEXT, folder TEXT, name TEXT, uri TEXT, step INTEGER, complete INTEGER,
     temporary INTEGER, modified REAL, bytes INTEGER, files INTEGER, format TEXT, resumability TEXT,
     parameters INTEGER, said_run TEXT, said_attempt INTEGER, said_kind TEXT, reason TEXT, fields TEXT, notes TEXT,
-    run TEXT, hint INTEGER, attempt INTEGER, kind TEXT, status TEXT, note TEXT DEFAULT '', checkpoint TEXT
+    run TEXT, hint INTEGER, attempt INTEGER, kind TEXT, status TEXT, note TEXT DEFAULT '', checkpoint TEXT,
+    again INTEGER DEFAULT 0
 );
 CREATE TABLE parent (child INTEGER, relation TEXT, run TEXT, attempt INTEGER, step INTEGER, kind TEXT);
 CREATE TABLE tracker (folder TEXT PRIMARY KEY, step INTEGER, said TEXT);

@@ -1,0 +1,110 @@
+"""`cairn watch`: record what a training of any framework saves, as it appears."""
+
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+
+from cairn.cli.output import clean, json_option, say
+from cairn.cli.targets import split_run
+from cairn.client import Client
+from cairn.formats.checkpoints import Unreadable
+from cairn.scan import DEFAULT_SETTLE_SECONDS
+from cairn.stores import is_url
+from cairn.watch import Event, Watched, Watcher, watch
+from cairn.watch.tiers import tier_of
+
+
+@click.command(name="watch")
+@click.argument("root", metavar="ROOT")
+@click.option("--run", "run_", required=True, metavar="PROJECT/RUN", help="Where to record; made where it is absent.")
+@click.option("--once", is_flag=True, help="Look once and end: 0 where something is recorded below ROOT, else 1.")
+@click.option("--poll", type=click.FloatRange(0.1), default=30.0, show_default=True, metavar="SECONDS")
+@click.option(
+    "--quiet",
+    type=click.FloatRange(0),
+    default=DEFAULT_SETTLE_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="What its files do not show to be whole is taken as whole once it has not changed for so long.",
+)
+@click.option(
+    "--log",
+    "logs",
+    multiple=True,
+    metavar="FILE",
+    help="A log of the training (Megatron, torchtitan, JSON lines), or a run's folder of MLflow's file store.",
+)
+@click.option("--evals", multiple=True, metavar="FOLDER", help="Where result files of evaluations appear.")
+@click.option(
+    "--tier", type=click.Choice(["local", "shared", "object"]), help="Of the copies. Default: as ROOT is mounted."
+)
+@json_option
+def watch_command(
+    root: str,
+    run_: str,
+    once: bool,
+    poll: float,
+    quiet: float,
+    logs: tuple[str, ...],
+    evals: tuple[str, ...],
+    tier: str | None,
+    as_json: bool,
+) -> int:
+    """Record checkpoints below ROOT (a folder or a bucket) as they appear, whatever framework writes them.
+
+    \b
+    cairn watch /mnt/ckpt/7b --run llm/7b-v3 --log train.log
+    cairn watch s3://ckpt/7b --run llm/7b-v3 --poll 120
+
+    A checkpoint is committed once its own files show that it is whole, or once it has been quiet; loss and curves come
+    from logs and `trainer_state.json`, scores from result files beside it. It can be stopped and started at any time,
+    and waits where the service is away. With --json, one line an event.
+    """
+    project, run = split_run(run_)
+    tier = tier or ("object" if is_url(root) else tier_of(root))
+    if tier is None:
+        raise click.UsageError("The system does not say how ROOT is mounted; say --tier local or --tier shared.")
+    if not as_json and not once:
+        say(f"Watching {root} ({tier}) for {project}/{run}, every {poll:g} s; Ctrl-C ends it.")
+    what = Watched(root, project, run, tier, quiet, logs, evals)
+    with Watcher(what) as watcher, Client() as client:
+        if once:
+            return _look_once(watcher, client, as_json)
+        with _until_stopped() as stop:
+            for event in watch(watcher, client, stop, poll_seconds=poll):
+                _tell(event, as_json)
+    return 0
+
+
+def _look_once(watcher: Watcher, client: Client, as_json: bool) -> int:
+    try:
+        for event in watcher.look(client):
+            _tell(event, as_json)
+    except Unreadable as fault:
+        say(str(fault))
+    return 0 if watcher.recorded() else 1
+
+
+def _tell(event: Event, as_json: bool) -> None:
+    click.echo(json.dumps(event.to_plain(), ensure_ascii=False) if as_json else f"{event.kind}: {clean(event.text)}")
+
+
+@contextmanager
+def _until_stopped() -> Iterator[threading.Event]:
+    """Set by SIGTERM or SIGINT: the look that is under way is finished first."""
+    stop = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from cairn.formats.checkpoints.counters import read_counters, wanted
 from cairn.formats.checkpoints.dcp_beside import read_beside
-from cairn.formats.checkpoints.dcp_findings import findings, layout_of, tensors_of
+from cairn.formats.checkpoints.dcp_findings import findings, layout_of, tensors_of, without_lost
+from cairn.formats.checkpoints.dcp_keys import Kind
 from cairn.formats.checkpoints.dcp_machine import MAX_BYTES
 from cairn.formats.checkpoints.dcp_metadata import DcpMetadata, FileNeed, parse
 from cairn.formats.checkpoints.pickles import UnsafePickle
@@ -40,6 +41,7 @@ class Part:
     metadata: DcpMetadata = field(default_factory=DcpMetadata)
     missing: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    lost: dict[Kind, list[str]] = field(default_factory=dict)  # what each missing or cut file should hold
     understood: bool = False
     sound: bool = True
 
@@ -77,7 +79,7 @@ def read(listing: Listing) -> Inspection:
         step=step.step,
         step_source=step.source,
         disagreements=step.disagreements,
-        pieces=beside.completed(pieces),
+        pieces=beside.completed(without_lost(pieces, [part.lost for part in parts])),
         layout=layout_of(parts, counters),
         parameter_count=found.parameter_count if found.understood else None,
         dtypes=found.dtypes,
@@ -160,6 +162,10 @@ def _check_file(part: Part, path: str, need: FileNeed) -> None:
         part.missing.append(part.prefix + path)
     elif (size := part.listing.size(path)) < need.end:
         part.fault(path, f"was cut short: it has {size:,} bytes and must hold {need.end:,}")
+    else:
+        return
+    for kind in need.kinds:
+        part.lost.setdefault(kind, []).append(part.prefix + path)
 
 
 def read_part_counters(part: Part) -> dict[str, int]:

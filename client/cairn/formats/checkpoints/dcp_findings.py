@@ -13,6 +13,7 @@ from cairn.formats.checkpoints.shapes import (
     PositionEvidence,
     Tensor,
     absent,
+    lacking,
     path_text,
     present,
     unknown,
@@ -22,6 +23,13 @@ from cairn.formats.checkpoints.weights import Weights
 if TYPE_CHECKING:
     from cairn.formats.checkpoints.dcp import Part
 
+PIECE_OF = {
+    Kind.WEIGHTS: "weights",
+    Kind.OPTIMIZER: "optimizer",
+    Kind.SCHEDULER: "optimizer",
+    Kind.DATA: "data_position",
+    Kind.RANDOM: "random_state",
+}
 _LOADER_RANK = re.compile(r"(\w*\.)?dp_rank_(?P<rank>\d+)(\..*)?")
 
 
@@ -58,6 +66,15 @@ def findings(metadata: Sequence[DcpMetadata], *, understood: bool, where: str = 
         data_position=_position(tensors, objects, none),
         random_state=_of(Kind.RANDOM, tensors, objects) or absent(f"{none} is a random state"),
     )
+
+
+def without_lost(pieces: Pieces, lost: Sequence[Mapping[Kind, Sequence[str]]]) -> Pieces:
+    """The pieces, where one that is partly in files that are missing or cut short is not there."""
+    files: dict[str, list[str]] = {}
+    for kind, paths in (pair for each in lost for pair in each.items()):
+        if kind in PIECE_OF:
+            files.setdefault(PIECE_OF[kind], []).extend(paths)
+    return Pieces(**{name: lacking(finding, files.get(name, ())) for name, finding in pieces.items()})
 
 
 def _weights(metadata: Sequence[DcpMetadata], tensors: Mapping[Kind, list[str]], none: str, where: str) -> Finding:

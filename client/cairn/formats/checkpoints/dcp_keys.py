@@ -4,6 +4,7 @@ called `scheduler` deep inside a model stays a weight."""
 import re
 from collections.abc import Iterable
 from enum import Enum
+from functools import lru_cache
 
 _OPTIMIZER = re.compile(
     r"(chained_\d+|optim|opt|optimizers?|optimizer_\d+|optimizer_states?|optim_state|optim_state_dict)"
@@ -45,6 +46,7 @@ _KINDS = (
 )
 
 
+@lru_cache(maxsize=65_536)  # every rank names the same tensors again
 def kind_of(name: str) -> Kind:
     """Of a fully qualified name, `optimizer.state.layers.0.weight.exp_avg` or `rng_state/shard_0.0_2.2`."""
     words = name.split("/", 1)[0].split(".", 3)[:3]

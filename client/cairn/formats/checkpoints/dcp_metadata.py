@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from cairn.formats.checkpoints.dcp_keys import Kind, kind_of
 from cairn.formats.checkpoints.dcp_machine import Built, follow
 from cairn.formats.checkpoints.dtypes import bytes_of, short_of_torch
 from cairn.formats.checkpoints.pickles import Global, PickleFault, UnsafePickle
@@ -41,10 +42,11 @@ class StoredTensor:
 
 @dataclass(slots=True)
 class FileNeed:
-    """What a file must hold: `end` is the byte behind its last entry."""
+    """What a file must hold: `end` is the byte behind its last entry, `kinds` are those of its entries."""
 
     end: int = 0
     entries: int = 0
+    kinds: set[Kind] = field(default_factory=set)
 
 
 @dataclass
@@ -277,6 +279,7 @@ def _add_entry(into: DcpMetadata, fqn: str, stored: Stored, wanted: Callable[[st
     need = into.files.setdefault(stored.path, FileNeed())
     need.end = max(need.end, stored.offset + stored.length)
     need.entries += 1
+    need.kinds.add(kind_of(fqn))
     into.entries[fqn] = into.entries.get(fqn, 0) + 1
     into.transforms.update(stored.transforms)
     if wanted(fqn):

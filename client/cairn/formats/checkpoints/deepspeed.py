@@ -27,6 +27,7 @@ from cairn.formats.checkpoints.shapes import (
     Tensor,
     Unreadable,
     absent,
+    lacking,
     path_text,
     present,
     unknown,
@@ -110,7 +111,7 @@ def _read(listing: Listing, outer: Sequence[StepClaim]) -> Inspection:
         step=step.step,
         step_source=step.source,
         disagreements=(*step.disagreements, *disagreements),
-        pieces=Pieces(_weights(names, states), _optimizer(names, states), states.position(), states.random()),
+        pieces=_pieces(names, states, missing),
         layout=layout,
         parameter_count=weights.parameter_count if weights.read else None,
         dtypes=weights.dtypes,
@@ -122,6 +123,19 @@ def _read(listing: Listing, outer: Sequence[StepClaim]) -> Inspection:
         missing=tuple(missing),
         problems=tuple(problems),
         facts={**states.facts(), "files_of_model": len(names.model), "files_of_optimizer": len(names.optim)},
+    )
+
+
+def _pieces(names: Names, states: States, missing: Sequence[str]) -> Pieces:
+    """A file of model states that is missing takes weights with it, one of optimizer states its part of the moments;
+    under ZeRO 3 the weights are partitioned among the latter."""
+    of_optimizer = [path for path in missing if "optim_states" in path or "/exp_avg" in path or path == SETTINGS]
+    of_model = [path for path in missing if path not in of_optimizer]
+    return Pieces(
+        lacking(_weights(names, states), missing if names.partitioned else of_model),
+        lacking(_optimizer(names, states), missing if names.universal else of_optimizer),
+        states.position(),
+        states.random(),
     )
 
 

@@ -4,7 +4,7 @@ Sizes are bytes. A count or degree that the files do not tell is None, never 0 o
 root, with `/`; a name that is no UTF-8 is kept as surrogate escapes, and `path_text` makes it printable.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -71,6 +71,14 @@ def absent(evidence: str) -> Finding:
 
 def unknown(evidence: str) -> Finding:
     return Finding(Presence.UNKNOWN, evidence)
+
+
+def lacking(finding: Finding, files: Sequence[str]) -> Finding:
+    """What is said to be there while some of its files are missing, or cut short, is not."""
+    if finding.state is not Presence.PRESENT or not files:
+        return finding
+    more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
+    return absent(f"{finding.evidence}; but not whole: {path_text(files[0])}{more}")
 
 
 @dataclass(frozen=True)

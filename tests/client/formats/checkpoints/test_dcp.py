@@ -96,6 +96,8 @@ def test_a_missing_shard_is_named_and_no_world_size_claimed() -> None:
     found = inspect_files(files)
     assert (found.missing, found.complete) == (("__3_0.distcp",), False)
     assert found.resumability is Resumability.INCOMPLETE
+    assert found.pieces.weights.state is Presence.ABSENT
+    assert found.pieces.weights.evidence.endswith("; but not whole: __3_0.distcp")
     assert found.layout.world_size is None
 
 

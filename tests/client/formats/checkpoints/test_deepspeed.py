@@ -20,6 +20,7 @@ from cairn.formats.checkpoints import (
 )
 from cairn.formats.checkpoints.deepspeed_names import missing_of, names_of
 from cairn.formats.checkpoints.pickles import UnsafePickle
+from cairn.formats.checkpoints.shapes import Presence
 from cairn.formats.checkpoints.source import Listing
 
 from tests.client.formats.checkpoints.listings import observed
@@ -99,12 +100,24 @@ def test_the_two_numbers_of_a_folder_that_disagrees_are_both_kept() -> None:
     ]
 
 
-@pytest.mark.parametrize("path", ["bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt", "mp_rank_00_model_states.pt"])
-def test_a_rank_that_is_missing_is_named(path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "piece"),
+    [("bf16_zero_pp_rank_1_mp_rank_00_optim_states.pt", "optimizer"), ("mp_rank_00_model_states.pt", "weights")],
+)
+def test_a_rank_that_is_missing_is_named_and_its_piece_is_not_there(path: str, piece: str) -> None:
     files = files_of(ZERO1)
     del files[path]
     found = inspect_files(files)
     assert (found.missing, found.complete, found.resumability) == ((path,), False, Resumability.INCOMPLETE)
+    assert dict(found.pieces.items())[piece].state is not Presence.PRESENT
+
+
+def test_under_zero_3_a_missing_partition_takes_weights_and_optimizer() -> None:
+    files = files_of(ZERO3)
+    del files[next(path for path in files if "pp_rank_1" in path and "optim" in path)]
+    found = inspect_files(files).pieces
+    assert (found.weights.state, found.optimizer.state) == (Presence.ABSENT, Presence.ABSENT)
+    assert "not whole: " in found.weights.evidence
 
 
 def test_the_highest_rank_is_missed_too_since_the_states_tell_the_degree() -> None:

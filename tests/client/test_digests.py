@@ -142,12 +142,31 @@ def test_a_mapped_file_that_shrinks_is_an_error_of_that_file(tmp_path: Path, mon
     assert [each.path for each in found.problems] == ["shrinks"]
 
 
+def test_a_tiny_file_that_changes_while_it_is_read_is_an_error_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path, steady=100, moving=1000)
+    read = local._Opened.read
+
+    def and_touch(opened: Any, size: int) -> bytes:
+        data = read(opened, size)
+        if size == 1000:
+            os.utime(tmp_path / "moving", (1, 1))
+        return data
+
+    monkeypatch.setattr(local._Opened, "read", and_touch)
+    found = digest_tree(tmp_path)
+    assert [each.path for each in found.files] == ["steady"]
+    assert [each.path for each in found.problems] == ["moving"]
+
+
 @pytest.mark.parametrize("change", ["shrink", "grow", "touch"])
 def test_a_file_that_changes_while_it_is_read_is_an_error_of_that_file(
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made(tmp_path, steady=100, moving=10_000)
     monkeypatch.setattr(local, "PIECE_BYTES", 4096)
+    monkeypatch.setattr(local, "TINY_BYTES", 0)
 
     def disturb() -> None:
         if change == "shrink":

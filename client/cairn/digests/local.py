@@ -24,7 +24,9 @@ MAX_WINDOW_BYTES = 64 * MIB
 READERS = min(32, CORES + 2)
 # From here on, a process that maps the files (20 ms to start) is sooner done than reading them.
 MAPPED_FROM_BYTES = 128 * MIB
-# Handing a thread one tiny file costs more than hashing it.
+# Of tiny files, threads would only wait for each other: one reads them, each with a single call.
+TINY_BYTES = 32 * 1024
+# Handing a thread one small file costs more than hashing it.
 HANDFUL_FILES, HANDFUL_BYTES = 128, 4 * MIB
 
 Answer = FileDigest | Problem
@@ -45,7 +47,10 @@ def digest_files(root: str, files: Sequence[File], algorithm: str, progress: Pro
 
 def _read_files(base: "_Base", files: Sequence[File], algorithm: str, progress: Progress) -> Iterator[Answer]:
     large = [each for each in files if each.bytes >= LARGE_BYTES and algorithm == DEFAULT]
-    small = sorted(set(files) - set(large), key=lambda each: -each.bytes)
+    tiny = [each for each in files if each.bytes <= TINY_BYTES]
+    small = sorted(set(files) - set(large) - set(tiny), key=lambda each: -each.bytes)
+    for each in tiny:
+        yield guarded(each, partial(_digest_tiny, base, algorithm, progress))
     with ThreadPoolExecutor(READERS) as pool:
         for each in large:
             yield guarded(each, partial(_digest_large, base, pool, progress))
@@ -75,6 +80,15 @@ def _handfuls(files: Sequence[File]) -> Iterator[list[File]]:
             some, size = [], 0
     if some:
         yield some
+
+
+def _digest_tiny(base: "_Base", algorithm: str, progress: Progress, file: File) -> str:
+    found = hasher(algorithm)
+    with _Opened(base, file) as opened:
+        data = opened.read(file.bytes)
+        found.update(data)
+    progress(len(data))
+    return found.hexdigest()
 
 
 def _digest_small(base: "_Base", algorithm: str, progress: Progress, file: File) -> str:
@@ -165,6 +179,12 @@ class _Opened:
     @property
     def left(self) -> int:
         return self._before.st_size - self.at
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, at most `size`."""
+        data = os.read(self._handle, size)
+        self.at += len(data)
+        return data
 
     def read_at(self, buffer: memoryview, offset: int) -> int:
         """Fills the buffer; fewer bytes only at the file's end."""

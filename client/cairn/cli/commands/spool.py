@@ -1,0 +1,116 @@
+"""`cairn spool`: records that the service does not have yet."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from cairn.cli.output import json_option, print_json, print_rows, say
+from cairn.client import Client
+from cairn.spool.flush import SpoolState, decide, flush, list_jobs, list_refused, list_spools, list_unfinished
+from cairn.spool.unfinished import Save
+from cairn.supervise.kept import Left
+
+COLUMNS = ("spool", "host", "pid", "owner", "records", "runs", "oldest")
+
+
+@click.group()
+def spool() -> None:
+    """Show and send records that wait on disk.
+
+    A training job writes its records to a spool and sends them in the background. What it could not send is sent by
+    the next start, or by `cairn spool flush`.
+    """
+
+
+@spool.command("list")
+@json_option
+def list_command(as_json: bool) -> int:
+    """The spools of this host, what jobs of `cairn exec` could not send, saves whose files are not whole yet, and what
+    the service has refused."""
+    spools, jobs, unfinished, refused = list_spools(), list_jobs(), list_unfinished(), list_refused()
+    if not (spools or jobs or unfinished or refused):
+        if as_json:
+            print_json({"spools": [], "jobs": [], "unfinished": [], "refused": []})
+        else:
+            say("Nothing waits: the service has every record of this host.")
+        return 1
+    if as_json:
+        said = {"spools": [_wire(each) for each in spools], "jobs": [_job(each) for each in jobs]}
+        left = {"unfinished": [_save(each) for each in unfinished], "refused": [_refusal(each) for each in refused]}
+        print_json(said | left)
+        return 0
+    _table(COLUMNS, [_cells(each) for each in spools])
+    _table(("job", "run", "requests"), [(each.path, each.run, len(each.requests)) for each in jobs])
+    saves = [(each.run, each.item.get("step"), ", ".join(each.record.get("paths", ()))) for each in unfinished]
+    _table(("not whole: run", "step", "path"), saves)
+    columns = ("refused", "kind", "run", "step", "reason", "file")
+    _table(columns, [(each.at, each.kind, each.run, each.step, each.reason, each.path) for each in refused])
+    return 0
+
+
+@spool.command("flush")
+@click.option("--restart", is_flag=True, help="What waits for it started over on purpose.")
+@click.option("--resumed-from", type=click.IntRange(0), metavar="STEP", help="What waits for it loaded this step.")
+@click.option("--spool", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Only this one.")
+@json_option
+def flush_command(restart: bool, resumed_from: int | None, folder: Path | None, as_json: bool) -> int:
+    """Send what processes that have ended left behind. Exit code 1: something waits for a decision.
+
+    Jobs of `cairn exec` leave records too, and saves whose files were not whole are looked at again.
+
+    Records of an execution that neither said what it loaded nor shows it by its steps wait for --restart or
+    --resumed-from. One that still runs is told the same way and sends its records itself.
+    """
+    if restart and resumed_from is not None:
+        raise click.UsageError("Say --restart or --resumed-from, not both.")
+    said: dict[str, object] = {}
+    if restart or resumed_from is not None:
+        said = {"restart": True} if restart else {"resumed_from": {"step": resumed_from}}
+        for each in list_spools():
+            if folder is None or each.folder.samefile(folder):
+                decide(each.folder, said)
+    with Client() as client:
+        done = flush(client, only=folder, meant=said)
+    if as_json:
+        kept = [{"spool": str(path), "why": why} for path, why in done.kept]
+        counts = {name: getattr(done, name) for name in ("sent", "spools", "refused", "committed")}
+        print_json({**counts, "kept": kept, "said": done.said})
+        return 1 if done.kept else 0
+    for remark in dict.fromkeys(done.said):
+        say(remark)
+    records = "1 record" if done.sent == 1 else f"{done.sent:,} records"
+    click.echo(f"Sent {records} of {done.spools} spools.")
+    if done.committed:
+        click.echo(f"{done.committed:,} saves whose files are whole by now were committed.")
+    if running := [each for each in list_spools() if each.is_alive and each.waiting]:
+        say(f"{len(running)} more belong to processes that still run and send their records themselves.")
+    return 1 if done.kept else 0
+
+
+def _table(columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
+    if rows:
+        print_rows(columns, rows)
+
+
+def _cells(each: SpoolState) -> tuple[object, ...]:
+    owner = "runs" if each.is_alive else "ended"
+    return each.folder, each.host, each.pid, owner, each.waiting, ", ".join(each.runs), each.oldest_at
+
+
+def _wire(each: SpoolState) -> dict[str, object]:
+    said = {name: getattr(each, name) for name in ("host", "pid", "is_alive", "waiting", "oldest_at")}
+    return {"spool": str(each.folder), **said, "runs": list(each.runs)}
+
+
+def _refusal(each: "object") -> dict[str, object]:
+    said = vars(each)
+    return {**said, "path": str(said["path"])}
+
+
+def _job(each: Left) -> dict[str, object]:
+    return {"path": str(each.path), "run": each.run, "requests": len(each.requests)}
+
+
+def _save(each: Save) -> dict[str, object]:
+    return {"run": each.run, "step": each.item.get("step"), "paths": each.record.get("paths", [])}

@@ -1,0 +1,224 @@
+"""What is sent for a record: what the call said, completed by what the background finds out.
+
+For a spool that another process has left, only what outlived that process is added: the folder of the checkpoint,
+where it is on this host or on shared storage. Its environment is gone.
+"""
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cairn.capture import folder, git, libraries, machine, parallel, scheduler
+from cairn.capture.secrets import mask
+from cairn.formats.checkpoints import cairn_json
+from cairn.formats.checkpoints.shapes import Unreadable
+from cairn.formats.checkpoints.steps import step_from_name
+
+Record = dict[str, Any]
+Warn = Callable[[str], None]
+_WHICH = ("id", "project", "run", "attempt", "step", "kind")
+# What `cairn.json` says besides the identity; the words are those of the registration.
+_BESIDE = (
+    *("saved_at", "tokens_seen", "epoch", "loss", "lr", "metrics", "data_version", "data_cursor", "code", "pieces"),
+    *("layout", "format", "format_version", "save_seconds", "stall_seconds", "tags", "milestone", "notes"),
+)
+
+
+class Prepared:
+    """Makes bodies for one spool. `own`: it is this process's, so that what this process is may be asked."""
+
+    def __init__(self, warn: Warn, *, own: bool) -> None:
+        self._warn, self._own = warn, own
+
+    def start(self, record: Record) -> dict[str, Any]:
+        """Bodies of POST /runs and of POST attempts, and the facts that later records need."""
+        captured = self._captured(record.get("capture", {})) if self._own else {}
+        run = {name: record[name] for name in _RUN_FIELDS if record.get(name) not in (None, {}, [])}
+        attempt = {name: record[name] for name in _ATTEMPT_FIELDS if record.get(name) not in (None, {}, [], "")}
+        if record.get("run_kind"):
+            run["kind"] = record["run_kind"]
+        if record.get("config"):
+            run["config"] = attempt["config"] = record["config"]
+        origin = resume_point(record.get("resumed_from"))
+        if origin is not None:
+            attempt["resumed_from"] = origin
+        environment = {**captured.get("environment", {}), **record.get("environment", {})}
+        if environment:
+            attempt["environment"] = mask(environment)
+        if captured.get("layout") or record.get("layout"):
+            attempt["layout"] = {**captured.get("layout", {}), **(record.get("layout") or {})}
+        if not attempt.get("nodes"):
+            attempt["nodes"] = captured.get("nodes") or [record["host"]]
+        facts: dict[str, Any] = {"again": {name: attempt[name] for name in ("nodes", "command") if name in attempt}}
+        if code := {**captured.get("code", {}), **(record.get("code") or {})}:
+            facts["code"] = {name: value for name, value in code.items() if name != "branch"}
+        if record.get("data_version"):
+            facts["data_version"] = record["data_version"]
+        return {"run": run, "attempt": attempt, "facts": facts}
+
+    def saved(self, record: Record, facts: Record) -> dict[str, Any]:
+        """The item of a batch, without the names of project, run and attempt."""
+        item = {name: value for name, value in record.items() if name in _ITEM_FIELDS and value not in (None, {}, [])}
+        item["kind"] = record.get("checkpoint_kind", "archive")
+        for name in ("code", "data_version"):
+            if facts.get(name) and name not in item:
+                item[name] = facts[name]
+        if record["kind"] == "saving":
+            return {**item, "state": "pending"}
+        found = self._folder(record)
+        item = {**found.fields, **item, "pieces": _pieces(found.fields.get("pieces", {}), record)}
+        notes = [*found.notes, *record.get("remarks", ()), *_contradictions(found.fields.get("pieces", {}), record)]
+        if notes:
+            item["notes"] = "\n".join([*([record["notes"]] if record.get("notes") else []), *notes])[:10_000]
+        if told := [*found.notes, *found.remarks]:
+            self._warn(f"checkpoint at step {record['step']}: {told[0]}")
+        item["state"] = "pending" if found.complete is False else "committed"
+        return item
+
+    def again(self, record: Record, item: Record) -> dict[str, Any] | None:
+        """The item of an unfinished checkpoint once its files are whole; None while they are not, or are not to be
+        seen from here."""
+        found = self._folder(record)
+        if found.complete is False or "pieces" not in found.fields:
+            return None
+        pieces = _pieces(found.fields.get("pieces", {}), record)
+        return {**item, **found.fields, "pieces": pieces, "state": "committed"}
+
+    def committed(self, item: dict[str, Any], checkpoint_id: str, facts: dict[str, Any]) -> None:
+        """Puts `cairn.json` beside the files of a committed checkpoint, where they are a folder of this host."""
+        document = {name: item[name] for name in _BESIDE if item.get(name) not in (None, {}, [], "")}
+        document |= {"id": checkpoint_id, "project": facts["project"], "attempt": facts["number"]}
+        document |= {"run": {"id": facts["run_id"], "name": facts["run"]}, "step": item["step"], "kind": item["kind"]}
+        if isinstance(item.get("scores"), list):
+            document["scores"] = item["scores"]
+        for replica in item.get("replicas", ()):
+            path = Path(replica["uri"])
+            foreign = replica.get("host") not in (None, socket.gethostname())
+            if "://" in replica["uri"] or foreign or not path.is_dir():
+                continue
+            digests = {name: replica[name] for name in ("digest", "manifest") if replica.get(name)}
+            self._write_beside(path, {**document, **digests})
+
+    def _write_beside(self, path: Path, document: Record) -> None:
+        """What cannot stand in `cairn.json` is left out of it; which checkpoint this is always can."""
+        try:
+            try:
+                cairn_json.write(path, document)
+            except Unreadable as fault:
+                self._warn(f"cairn.json says less than was recorded: {fault}")
+                cairn_json.write(path, {name: document[name] for name in _WHICH})
+        except (OSError, Unreadable) as fault:
+            self._warn(f"cairn.json could not be written beside a checkpoint: {fault}")
+
+    def _folder(self, record: Record) -> folder.Found:
+        here = self._own or record.get("host") == socket.gethostname()
+        paths = [path for path in record.get("paths", ()) if isinstance(path, str)]
+        if not here:  # another host's disk may hold something else at the same path
+            shared = [path for path in paths if "://" in path or folder.tier_of(path) == "shared"]
+            if not shared:
+                told = [_told(path, record) for path in paths]
+                return folder.Found({"replicas": told} if told else {})
+            paths = shared
+        return folder.describe(paths, tier=record.get("tier"), digest=record.get("digest", False), step=record["step"])
+
+    def _captured(self, wanted: Record) -> dict[str, Any]:
+        """What this process is: each part by itself, so that one that fails takes nothing along."""
+        said: dict[str, Any] = {"environment": {}}
+        for name, find in _PARTS:
+            if not wanted.get(name, True):
+                continue
+            try:
+                find(said)
+            except Exception as fault:
+                self._warn(f"{name} could not be captured: {type(fault).__name__}")
+        return said
+
+
+def resume_point(said: Any) -> Any:
+    """`resumed_from` as the service takes it: an id, a step of this run, `{run, attempt, step, kind}`, or a path.
+
+    A path is read for its `cairn.json`; without one the step is that of its name. None where it tells nothing.
+    """
+    if isinstance(said, int):
+        return {"step": said}
+    if not isinstance(said, str):
+        return said
+    if "/" not in said and not os.path.exists(said):
+        return said
+    try:
+        document = cairn_json.parse(Path(said, "cairn.json").read_bytes())
+        return {"run": document["run"]["name"], **{name: document[name] for name in ("attempt", "step", "kind")}}
+    except (OSError, Unreadable, ValueError):
+        step = step_from_name(os.path.basename(said.rstrip("/")))
+        return None if step is None else {"step": step}
+
+
+def _pieces(seen: Record, record: Record) -> dict[str, Any]:
+    """What the files say; where they cannot tell, what the caller says; and a cursor that travels with the record."""
+    pieces = dict(seen)
+    for name, said in (record.get("pieces") or {}).items():
+        if _state(pieces.get(name)) in ("", "unknown"):
+            pieces[name] = said
+    if record.get("cursor_kind") and _state(pieces.get("data_position")) != "present":
+        how = record["cursor_kind"]
+        evidence = "the data cursor recorded with the checkpoint"
+        pieces["data_position"] = {"state": "present", "evidence": evidence, "position_evidence": how}
+    return pieces
+
+
+def _contradictions(seen: Record, record: Record) -> list[str]:
+    """Pieces of which the caller says otherwise than the files: those are believed, and it is noted."""
+    pairs = ((name, _state(said), _state(seen.get(name))) for name, said in (record.get("pieces") or {}).items())
+    return [
+        f"told that {name} is {said}; the files say {found}"
+        for name, said, found in pairs
+        if {said, found} == {"present", "absent"}
+    ]
+
+
+def _state(piece: Any) -> str:
+    return str(piece.get("state", "")) if isinstance(piece, dict) else str(piece or "")
+
+
+def _told(path: str, record: Record) -> dict[str, Any]:
+    return {"uri": path, "tier": record.get("tier") or "local", "host": record.get("host")}
+
+
+def _code(said: Record) -> None:
+    said["code"] = git.code()
+    if branch := said["code"].get("branch"):
+        said["environment"]["git_branch"] = branch
+
+
+def _machine(said: Record) -> None:
+    said["environment"] |= machine.machine()
+
+
+def _libraries(said: Record) -> None:
+    said["environment"]["libraries"] = libraries.libraries()
+
+
+def _scheduler(said: Record) -> None:
+    said["environment"] |= scheduler.scheduler()
+    said["nodes"] = scheduler.nodes()
+
+
+def _layout(said: Record) -> None:
+    said["layout"] = parallel.layout()
+
+
+_PARTS: tuple[tuple[str, Callable[[Record], None]], ...] = (
+    ("git", _code),
+    ("machine", _machine),
+    ("libraries", _libraries),
+    ("scheduler", _scheduler),
+    ("layout", _layout),
+)
+_RUN_FIELDS = ("owner", "team", "model_family", "parameter_count", "tags", "trackers", "started_at")
+_ATTEMPT_FIELDS = ("command", "reason", "changes", "skip", "nodes", "started_at", "restart")
+_ITEM_FIELDS = frozenset(
+    {"step", "saved_at", "tokens_seen", "epoch", "loss", "lr", "metrics", "scores", "data_version", "data_cursor"}
+    | {"code", "config", "layout", "format", "save_seconds", "stall_seconds", "tags", "milestone", "notes", "parents"}
+)

@@ -1,0 +1,93 @@
+"""Spools that dead processes have left: taken over, sent, and thrown away once they are empty."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cairn.client import Client
+from cairn.spool.backlog import Backlog
+from cairn.spool.curves import tail
+from cairn.spool.delivery import Delivery, Preparer, Warn
+from cairn.spool.files import segment_name
+from cairn.spool.frames import Framed, unsound_lines
+from cairn.spool.lease import RENEW_SECONDS, Lease, claim
+from cairn.spool.places import REFUSED, spool_folders
+
+
+class Adopted:
+    """A spool that a dead process has left, under a lease of ours."""
+
+    def __init__(self, folder: Path, lease: Lease, delivery: Delivery, warn: Warn) -> None:
+        self.folder, self.lease, self.delivery = folder, lease, delivery
+        self._warn = warn
+        self._renewed_at = time.monotonic()
+        self._is_lost = False
+
+    def step(self) -> bool:
+        """Sends what is next. Raises `CairnError`."""
+        if time.monotonic() - self._renewed_at > RENEW_SECONDS:
+            self._renewed_at = time.monotonic()
+            self._is_lost = not self.lease.renew()
+        return not self._is_lost and self.delivery.step()
+
+    def finish(self) -> bool:
+        """After the last record: sends the curves' ends, and throws the folder away where nothing waits in it. One
+        that others have taken over meanwhile is theirs. Raises `CairnError`."""
+        if self._is_lost:
+            return False
+        backlog = self.delivery.backlog
+        records = list(backlog.records())
+        for key in {each.record["key"] for each in records} - set(self.delivery.waiting):
+            own = [each.record for each in records if each.record["key"] == key]
+            if any(each.get("kind") == "finish" for each in own):
+                continue
+            last = tail(each for each in own if each.get("kind") == "points")
+            if last is not None and "number" in backlog.stream(key).facts:
+                self.delivery.send([Framed(backlog.stream(key).done, {**last, "key": key}, 0)])
+        if self.delivery.waiting or not backlog.is_empty() or not self.lease.is_held():
+            return False
+        self._keep_what_is_damaged()
+        backlog.remove()
+        return True
+
+    def _keep_what_is_damaged(self) -> None:
+        """A whole line that cannot be read was acknowledged once: the disk has changed it. A person may want it."""
+        for number in self.delivery.backlog.segments():
+            path = self.folder / segment_name(number)
+            with contextlib.suppress(OSError):
+                if not (count := unsound_lines(path.read_bytes())):
+                    continue
+                aside = self.folder.parent / REFUSED
+                aside.mkdir(mode=0o700, exist_ok=True)
+                kept = aside / f"damaged-{self.folder.name}-{path.name}"
+                os.replace(path, kept)
+                lines = "a line" if count == 1 else f"{count} lines"
+                self._warn(f"the disk has damaged {lines} of a spool; what they recorded is not sent. See {kept}.")
+
+
+def adopt(
+    roots: Sequence[Path],
+    own: Path | None,
+    client: Client,
+    preparer: Callable[[], Preparer],
+    warn: Warn,
+    *,
+    only: Path | None = None,
+) -> list[Adopted]:
+    """Every spool (or only one) whose owner is dead and that nobody else takes, the oldest first."""
+    found = []
+    for root in roots:
+        for folder in spool_folders(root):
+            try:
+                passed = folder == own or (only is not None and not folder.samefile(only))
+                lease = None if passed or not Backlog.is_for(folder, client.url) else claim(folder)
+                if lease is not None:
+                    delivery = Delivery(Backlog(folder), client, preparer(), warn=warn, root=root)
+                    found.append(Adopted(folder, lease, delivery, warn))
+            except FileNotFoundError:
+                continue  # its owner, or another who adopts, has just thrown it away
+            except OSError as fault:
+                warn(f"the spool {folder} cannot be taken over: {fault.strerror or fault}")
+    return found

@@ -1,0 +1,264 @@
+"""What a spool holds and the service has not acknowledged, in the order in which it was written.
+
+Records belong to streams, one per attempt (`key`): within a stream the order is kept, and one that has to wait (a
+decision of a person, a missing permission) does not hold up the others. `done` remembers per stream how far the
+service has acknowledged. It may lag behind after a crash: what is then sent again changes nothing.
+"""
+
+import json
+import os
+import shutil
+from collections import deque
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cairn.spool.files import segment_name
+from cairn.spool.frames import Framed, frame, payload, read_frames
+from cairn.spool.numbers import Numbers
+
+CHUNK_BYTES = 1024 * 1024
+QUEUED = 2_000
+KEPT_SEGMENTS = 2  # the newest stay, so that the last points before a crash can still be read
+Record = dict[str, Any]
+
+
+@dataclass
+class Stream:
+    """How far one attempt has been sent, and what the service calls it."""
+
+    done: int = 0
+    facts: dict[str, Any] = field(default_factory=dict)  # project, run, run_id, number, code ...
+
+
+class Backlog:
+    """Reads one spool folder while its writer may still append to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.streams: dict[str, Stream] = self._read_done()
+        self.prepared: dict[int, Any] = self._read_prepared()
+        self._queue: deque[tuple[int, Framed]] = deque()
+        self._segment, self._offset = 0, 0
+        self._ends: dict[int, dict[str, int]] = {}
+        self._left_out = False
+        self.settled = Numbers()  # which numbers the service has answered for, as far as this object knows
+
+    def follow(self, before: "Backlog") -> None:
+        """Goes on in another folder of the same writer: what is known of its streams goes along, on disk at once."""
+        self.streams, self.settled = before.streams, before.settled
+        for number, each in before.prepared.items():
+            self.prepare(number, each["key"], each["body"])
+        self.keep()
+
+    def stream(self, key: str) -> Stream:
+        return self.streams.setdefault(key, Stream())
+
+    def take(self, most: int, without: Collection[str] = ()) -> list[Framed]:
+        """The next records of one stream, at most `most`, none of those in `without`. They stay until `ack`."""
+        self._fill(without)
+        first = next((each for _, each in self._queue if each.record["key"] not in without), None)
+        if first is None:
+            return []
+        key = first.record["key"]
+        return [each for _, each in self._queue if each.record["key"] == key][:most]
+
+    def ack(self, key: str, number: int) -> None:
+        """The service has the records of the stream up to this one."""
+        self.stream(key).done = max(self.stream(key).done, number)
+        left: deque[tuple[int, Framed]] = deque()
+        for pair in self._queue:
+            if pair[1].record["key"] != key or pair[1].number > number:
+                left.append(pair)
+            else:
+                self.settled.add(pair[1].number)
+        self._queue = left
+        self.settled.add(number)
+        for old in [each for each in self.prepared if each <= number]:
+            if self.prepared[old].get("key") == key:
+                del self.prepared[old]
+        self.keep()
+
+    def keep(self, *, durably: bool = False) -> bool:
+        """Remembers on disk how far each stream is. Where that fails, more is sent again after a crash. `durably`: it
+        outlives the host as well."""
+        said = {key: {"done": each.done, "facts": each.facts} for key, each in self.streams.items()}
+        scratch = self.folder / ".done"
+        try:
+            with open(scratch, "w", encoding="utf-8") as file:
+                file.write(json.dumps(said))
+                if durably:
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.replace(scratch, self.folder / "done")
+            if durably:
+                sync_folder(self.folder)
+        except OSError:
+            return False
+        return True
+
+    def prepare(self, number: int, key: str, body: Any) -> None:
+        """Keeps what is about to be sent for a record, so that a repeat says the same to the letter."""
+        self.prepared[number] = {"key": key, "body": body}
+        try:
+            with open(self.folder / "prepared.log", "ab", buffering=0) as file:
+                file.write(b"\n" + frame(number, payload(self.prepared[number])))
+        except OSError:
+            return
+
+    def belongs_to(self, url: str) -> None:
+        """Remembers for which service the records are, so that nobody else's gets them."""
+        try:
+            (self.folder / "service").write_text(url, encoding="utf-8")
+        except OSError:
+            return
+
+    @staticmethod
+    def is_for(folder: Path, url: str) -> bool:
+        """Whether the records may go to this service; where nobody has said it yet, they may."""
+        try:
+            return (folder / "service").read_text("utf-8") in ("", url)
+        except OSError:
+            return True
+
+    def rewind(self) -> None:
+        """After a stream was let go on: what was passed over is read again."""
+        if self._left_out:
+            self._queue.clear()
+            self._segment, self._offset, self._left_out = 0, 0, False
+
+    def is_empty(self) -> bool:
+        """Whether all that stands in the files has been acknowledged."""
+        return not any(each.number > self.stream(each.record["key"]).done for each in self.records())
+
+    def count(self) -> int:
+        """How many records wait."""
+        return sum(each.number > self.stream(each.record["key"]).done for each in self.records())
+
+    def records(self) -> Iterator[Framed]:
+        """Every record that is still in the files, acknowledged or not."""
+        for number in self.segments():
+            try:
+                content = (self.folder / segment_name(number)).read_bytes()
+            except OSError:
+                continue
+            yield from (each for each in read_frames(content) if isinstance(each.record.get("key"), str))
+
+    def segments(self) -> list[int]:
+        try:
+            names = sorted(name for name in os.listdir(self.folder) if name.startswith("records-"))
+        except OSError:
+            return []
+        return [int(name[8:-4]) for name in names if name[8:-4].isdigit()]
+
+    def prune(self) -> None:
+        """Removes files all of whose records are acknowledged, but not the newest two. What is known of their attempts
+        stands nowhere else then: without it nobody could send what follows."""
+        old = [number for number in self.segments()[:-KEPT_SEGMENTS] if self._is_spent(number)]
+        if not old or not self.keep(durably=True):
+            return
+        for number in old:
+            (self.folder / segment_name(number)).unlink(missing_ok=True)
+            self._ends.pop(number, None)
+
+    def _is_spent(self, number: int) -> bool:
+        ends = self._ends.get(number)
+        if number >= self._segment or ends is None:
+            return False
+        return all(last <= self.stream(key).done for key, last in ends.items())
+
+    def remove(self) -> None:
+        """Throws the folder away. Only for one that is empty."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _fill(self, without: Collection[str]) -> None:
+        if without:
+            kept = deque(pair for pair in self._queue if pair[1].record["key"] not in without)
+            self._left_out |= len(kept) < len(self._queue)
+            self._queue = kept
+        while len(self._queue) < QUEUED:
+            fresh = self._read_on()
+            if fresh is None:
+                return
+            for segment, each in fresh:
+                key = each.record.get("key")
+                if not isinstance(key, str):
+                    self.settled.add(each.number)
+                    continue
+                ends = self._ends.setdefault(segment, {})
+                ends[key] = max(ends.get(key, 0), each.number)
+                if each.number <= self.stream(key).done:
+                    self.settled.add(each.number)
+                    continue
+                if key in without:
+                    self._left_out = True
+                else:
+                    self._queue.append((segment, each))
+
+    def _read_on(self) -> list[tuple[int, Framed]] | None:
+        """Some more records; None where there are no more just now."""
+        segments = self.segments()
+        if not segments:
+            return None
+        if self._segment not in segments:
+            later = [number for number in segments if number > self._segment]
+            if not later:
+                return None
+            self._segment, self._offset = later[0], 0
+        # Asked before reading: once a newer file has content, nothing more is appended to this one.
+        newer = [number for number in segments if number > self._segment]
+        is_finished = any(self._size(number) for number in newer)
+        content = self._whole_lines()
+        if content:
+            self._offset += len(content)
+            return [(self._segment, each) for each in read_frames(content)]
+        if not is_finished:
+            return None
+        self._segment, self._offset = newer[0], 0
+        return []
+
+    def _whole_lines(self) -> bytes:
+        """From where the last reading ended; a line that is longer than a chunk is read in one."""
+        try:
+            with open(self.folder / segment_name(self._segment), "rb") as file:
+                file.seek(self._offset)
+                content = file.read(CHUNK_BYTES)
+                while content and b"\n" not in content and (more := file.read(CHUNK_BYTES)):
+                    content += more
+        except OSError:
+            return b""
+        return content[: content.rfind(b"\n") + 1]
+
+    def _size(self, number: int) -> int:
+        try:
+            return (self.folder / segment_name(number)).stat().st_size
+        except OSError:
+            return 0
+
+    def _read_done(self) -> dict[str, Stream]:
+        try:
+            said = json.loads((self.folder / "done").read_text("utf-8"))
+            return {key: Stream(int(each["done"]), dict(each["facts"])) for key, each in said.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+
+    def _read_prepared(self) -> dict[int, Any]:
+        try:
+            found = read_frames((self.folder / "prepared.log").read_bytes())
+        except OSError:
+            return {}
+        return {
+            each.number: each.record
+            for each in found
+            if isinstance(each.record.get("key"), str) and each.number > self.stream(each.record["key"]).done
+        }
+
+
+def sync_folder(folder: Path) -> None:
+    """Names that were given or taken in a folder outlive the host. Raises OSError."""
+    handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,70 @@
+"""What the service will never take, set aside with its reason, so that everything behind it goes on."""
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cairn.errors import CairnError
+from cairn.spool.places import REFUSED
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One record that was refused: the file that holds it, and why."""
+
+    path: Path
+    at: str
+    kind: str
+    run: str
+    step: int | None
+    reason: str
+
+
+def set_aside(root: Path, record: dict[str, Any], body: Any, fault: CairnError | str) -> Path | None:
+    """Writes the record, what was sent for it, and the problem. None where that cannot be written."""
+    folder = root / REFUSED
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    said = {"at": at, "record": record, "sent": body, "problem": _problem(fault)}
+    name = f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"  # so that names tell the order
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True, parents=True)
+        scratch = folder / f".{name}"
+        with open(scratch, "w", encoding="utf-8", opener=_private) as file:
+            json.dump(said, file, indent=1, default=str)
+        os.replace(scratch, folder / name)
+    except OSError:
+        return None
+    return folder / name
+
+
+def refusals(root: Path) -> Iterator[Refusal]:
+    """Those that were set aside below a root, the oldest first."""
+    try:
+        names = sorted(name for name in os.listdir(root / REFUSED) if name.endswith(".json") and name[0] != ".")
+    except OSError:
+        return
+    for name in names:
+        path = root / REFUSED / name
+        try:
+            said = json.loads(path.read_text("utf-8"))
+            record, problem = said["record"], said["problem"]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        run = f"{record.get('project', '?')}/{record.get('run', '?')}"
+        yield Refusal(path, said.get("at", ""), str(record.get("kind")), run, record.get("step"), problem["detail"])
+
+
+def _problem(fault: CairnError | str) -> dict[str, Any]:
+    if isinstance(fault, str):
+        return {"detail": fault}
+    errors = [{"pointer": each.pointer, "detail": each.message} for each in fault.errors]
+    return {"status": fault.status, "code": fault.code, "detail": fault.detail, "errors": errors}
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -1,19 +1,23 @@
-"""The hard filters of a rollback: what may be a candidate at all, and why what may not is left out."""
+"""The hard filters of a rollback: what may be a candidate at all, and why what may not is left out.
 
-import math
-from collections.abc import Mapping, Sequence
+Each filter is a column of yes and no over the population; the first that a checkpoint fails is the one that excludes
+it. Reasons are written for those that are shown.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
+
+from registry.evals.percentiles import Booleans, Floats, Integers
 from registry.models import Layout
 from registry.recovery.onset import SAFE
-from registry.recovery.ranking import P_OK
-from registry.recovery.reshape import fit
-from registry.recovery.restore_time import restore_time
-from registry.recovery.scope import Copy, Seen
+from registry.recovery.population import Copies, CopyRow, Population, restore_times
+from registry.recovery.reshape import Fit, fit
 from registry.snapshots import LayoutSpec
-from registry.types import CheckpointState, PieceName, Presence, Tier
+from registry.types import CheckpointState, PieceName, Presence
 
 TRAINING: Final = "training"
 PRODUCTION: Final = "production"
@@ -28,6 +32,7 @@ LOOSEN: Final = {
     "superseded": "fork a new run from a superseded checkpoint, if its branch is wanted after all",
     "loss": "look at what the loss did: nothing finite is left",
     "quarantine": "remove the quarantine tag of a checkpoint that has been cleared",
+    "suspect": "look into the incidents behind the suspicion, and lift it where the checkpoint was not the cause",
     "time": "widen 'after' and 'before'",
     "step": "raise 'at_or_before_step'",
     "pieces": "record the pieces of the checkpoints, or ask in production mode, which needs weights only",
@@ -36,14 +41,19 @@ LOOSEN: Final = {
     "condition": "loosen the conditions",
     "unscored": "evaluate the newest checkpoints, or ask without 'watch'",
     "p_bad": "evaluate the newest of them again, or ask without 'watch'",
+    "spike": "ask with 'watch', which judges by evaluations and not by the loss",
     "rto": "allow a longer 'rto_seconds', or record the sizes of the copies",
     "alias_target": "let the alias have another checkpoint to go back to",
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """What the filters hold each checkpoint against. `unmet` and `p_bad` are by checkpoint id."""
+    """What the filters hold each checkpoint against.
+
+    `unmet` and `suspect` are reasons by checkpoint id; `p_bad` is a column, NaN where nothing was evaluated at or
+    after the step, or None where nothing was scanned. `rewind_to`: the last step before a spike of the loss.
+    """
 
     mode: str
     after: datetime | None
@@ -53,108 +63,164 @@ class Question:
     rto_seconds: float | None
     alias_target: int | None
     unmet: Mapping[int, str]
-    watched: bool
-    p_bad: Mapping[int, float]
-    scanned: bool
+    suspect: Mapping[int, str]
+    quarantined: set[int]
+    p_bad: Floats | None
     layouts: Mapping[int, Layout]
+    rewind_to: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A checkpoint that every filter let through, and the copy it would be loaded from. `minutes` None: unknown."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """`failed`: per checkpoint the place in `names` of the filter that excludes it, -1 where none does.
 
-    seen: Seen
-    copy: Copy
-    minutes: float | None
-    evidence: str
-    notes: tuple[str, ...]
+    The rest is about those that none excludes: their rows, their copies, and seconds to restore (NaN: unknown).
+    """
+
+    names: Sequence[str]
+    failed: Integers
+    rows: Integers
+    copies: Sequence[CopyRow]
+    seconds: Floats
+    fits: Mapping[int, Fit]  # by row, where a layout was asked for
 
 
-def judge(seen: Seen, copies: Sequence[Copy], question: Question) -> tuple[tuple[str, str], Kept | None]:
-    """((filter, reason), None) for the first filter that leaves it out, else an empty pair and what is kept."""
-    refusal = _refused_as_recorded(seen, question) or _refused_by_evidence(seen, question)
-    if refusal is not None:
-        return refusal, None
-    usable = [each for each in copies if each.state == "present" and each.verification != "corrupt"]
-    if not usable:
-        return ("copy", _no_copy(copies)), None
-    saved = question.layouts.get(seen.layout_id) if seen.layout_id is not None else None
-    notes: list[str] = []
-    if question.target_layout is not None:
-        fits = fit(saved, seen.format, question.target_layout, weights_only=question.mode == PRODUCTION)
-        if not fits.feasible:
-            return ("layout", fits.words), None
-        notes += [fits.words] if fits.words else []
-    copy = min(usable, key=_preference)
-    time = restore_time(copy.bytes, Tier(copy.tier))
+def judge(population: Population, copies: Copies, question: Question) -> Judged:
+    """Every checkpoint against every filter, the cheap ones first."""
+    failed = np.full(len(population), -1, dtype=np.int64)
+    names = [*LOOSEN]
+
+    def exclude(name: str, mask: Booleans) -> None:
+        failed[(failed < 0) & mask] = names.index(name)
+
+    for name, mask in _as_recorded(population, question):
+        exclude(name, mask)
+    for name, mask in _by_evidence(population, question):
+        exclude(name, mask)
+    exclude("copy", np.array([each not in copies.best for each in population.ids.tolist()], dtype=bool))
+    fits = _fits(population, question, np.flatnonzero(failed < 0))
+    refused = np.zeros(len(population), dtype=bool)
+    refused[[row for row, each in fits.items() if not each.feasible]] = True
+    exclude("layout", refused)
+    rows = np.flatnonzero(failed < 0)
+    chosen = [copies.best[each] for each in population.ids[rows].tolist()]
+    expected, slow = restore_times(chosen)
     if question.rto_seconds is not None:
-        if time is None:
-            return ("rto", "the size of its copy is unknown, so no restore time can be promised"), None
-        if time.p95 > question.rto_seconds:
-            late = (
-                f"a restore takes up to {time.p95 / 60:.1f} min (95 %, assumed), over {question.rto_seconds / 60:.1f}"
-            )
-            return ("rto", late), None
-    if copy.tier == Tier.LOCAL:
-        notes.append(
-            f"its copy is on the local disks of {copy.host or 'hosts nobody named'}: usable while they survive"
-        )
-    kept = Kept(seen, copy, time.expected / 60 if time is not None else None, _evidence(copy), tuple(notes))
-    return ("", ""), kept
+        late = ~(slow <= question.rto_seconds)  # an unknown time is late
+        failed[rows[late]] = names.index("rto")
+        rows, expected = rows[~late], expected[~late]
+        chosen = [each for each, is_late in zip(chosen, late.tolist(), strict=True) if not is_late]
+    return Judged(names, failed, rows, chosen, expected, fits)
 
 
-def _refused_as_recorded(seen: Seen, question: Question) -> tuple[str, str] | None:
-    """What the checkpoint's own record says against it."""
-    if seen.state != CheckpointState.COMMITTED:
-        return "state", f"it is {seen.state}, and only a committed checkpoint can be loaded"
-    if seen.superseded:
-        return "superseded", "a newer attempt went on from an earlier step, so this one is off its path"
-    if seen.loss_special is not None:
-        return "loss", f"its loss is {seen.loss_special}"
-    if seen.quarantined:
-        return "quarantine", "it is tagged as quarantined"
-    at = seen.identity.saved_at
-    if question.after is not None and at < question.after:
-        return "time", "it was saved before the time asked for"
-    if question.before is not None and at >= question.before:
-        return "time", "it was saved after the time asked for"
-    if question.at_or_before_step is not None and seen.step > question.at_or_before_step:
-        return "step", f"step {seen.step} lies beyond {question.at_or_before_step}"
-    missing = [piece for piece in NEEDED[question.mode] if seen.pieces[piece] is not Presence.PRESENT]
-    if missing:
-        said = ", ".join(f"{piece.value} is {seen.pieces[piece].value}" for piece in missing)
-        return "pieces", f"{question.mode} needs it whole, and {said}"
-    if seen.id == question.alias_target and question.mode == PRODUCTION:
-        return "alias_target", "the alias points at it now"
-    return None
+def _as_recorded(population: Population, question: Question) -> list[tuple[str, Booleans]]:
+    """What the checkpoints' own records say against them."""
+    ids = population.ids
+    none = np.zeros(len(population), dtype=bool)
+    limit = question.at_or_before_step
+    return [
+        ("state", population.states != CheckpointState.COMMITTED.value),
+        ("superseded", population.superseded),
+        ("loss", np.array([each is not None for each in population.losses.tolist()], dtype=bool)),
+        ("quarantine", _among(ids, question.quarantined)),
+        ("suspect", _among(ids, question.suspect)),
+        ("time", population.early | population.late),
+        ("step", population.steps > limit if limit is not None else none),
+        ("pieces", ~population.whole),
+        ("alias_target", ids == question.alias_target if question.mode == PRODUCTION and len(ids) else none),
+    ]
 
 
-def _refused_by_evidence(seen: Seen, question: Question) -> tuple[str, str] | None:
-    """What the conditions and the watched score say against it."""
-    if seen.id in question.unmet:
-        return "condition", question.unmet[seen.id]
-    if question.scanned:
-        bad = question.p_bad.get(seen.id)
-        if bad is None:
-            return "unscored", "nothing was evaluated at or after its step, so it may be bad already"
-        if bad > SAFE:
-            return "p_bad", f"P(already bad) is {bad:.0%}, above {SAFE:.0%}"
-    return None
+def _by_evidence(population: Population, question: Question) -> list[tuple[str, Booleans]]:
+    """What the conditions, the watched score and the loss say against them."""
+    found = [("condition", _among(population.ids, question.unmet))]
+    if question.p_bad is not None:
+        with np.errstate(invalid="ignore"):
+            found += [("unscored", np.isnan(question.p_bad)), ("p_bad", question.p_bad > SAFE)]
+    if question.rewind_to is not None:
+        found.append(("spike", (population.generations == 0) & (population.steps > question.rewind_to)))
+    return found
 
 
-def _no_copy(copies: Sequence[Copy]) -> str:
+def _among(ids: Integers, wanted: Any) -> Booleans:
+    if not wanted:
+        return np.zeros(len(ids), dtype=bool)
+    return np.isin(ids, np.fromiter(wanted, np.int64, len(wanted)))
+
+
+def _fits(population: Population, question: Question, rows: Integers) -> dict[int, Fit]:
+    """How each row that is left fits the layout that is there now; checkpoints of one layout and format fit alike."""
+    if question.target_layout is None:
+        return {}
+    known: dict[tuple[int | None, str | None], Fit] = {}
+    found = {}
+    for row in rows.tolist():
+        key = population.layouts[row], population.formats[row]
+        if key not in known:
+            saved = question.layouts.get(key[0]) if key[0] is not None else None
+            known[key] = fit(saved, key[1], question.target_layout, weights_only=question.mode == PRODUCTION)
+        found[row] = known[key]
+    return found
+
+
+# ---- reasons
+
+
+def reason_of(
+    name: str,
+    row: int,
+    population: Population,
+    copies: Copies,
+    question: Question,
+    judged: Judged,
+    pieces: Mapping[PieceName, Presence],
+) -> str:
+    """Why the filter `name` left out the checkpoint at `row`; `pieces` are its own, where that is the filter."""
+    identity, step = int(population.ids[row]), int(population.steps[row])
+    told: dict[str, Callable[[], str]] = {
+        "state": lambda: f"it is {population.states[row]}, and only a committed checkpoint can be loaded",
+        "superseded": lambda: "a newer attempt went on from an earlier step, so this one is off its path",
+        "loss": lambda: f"its loss is {population.losses[row]}",
+        "quarantine": lambda: "it is tagged as quarantined",
+        "suspect": lambda: f"it is suspect: {question.suspect[identity]}",
+        "time": lambda: f"it was saved {'before' if population.early[row] else 'after'} the time asked for",
+        "step": lambda: f"step {step} lies beyond {question.at_or_before_step}",
+        "pieces": lambda: _pieces_told(question.mode, pieces),
+        "alias_target": lambda: "the alias points at it now",
+        "condition": lambda: question.unmet[identity],
+        "unscored": lambda: "nothing was evaluated at or after its step, so it may be bad already",
+        "p_bad": lambda: f"P(already bad) is {_p_bad(question, row):.0%}, above {SAFE:.0%}",
+        "spike": lambda: f"it was saved after step {question.rewind_to}, and the loss is up since",
+        "copy": lambda: _no_copy(copies.unusable.get(identity, ())),
+        "layout": lambda: judged.fits[row].words,
+        "rto": lambda: _too_slow(copies.best[identity], question.rto_seconds or 0.0),
+    }
+    return told[name]()
+
+
+def _p_bad(question: Question, row: int) -> float:
+    return float(question.p_bad[row]) if question.p_bad is not None else float("nan")
+
+
+def _pieces_told(mode: str, pieces: Mapping[PieceName, Presence]) -> str:
+    missing = [piece for piece in NEEDED[mode] if pieces.get(piece) is not Presence.PRESENT]
+    said = ", ".join(f"{piece.value} is {pieces.get(piece, Presence.UNKNOWN).value}" for piece in missing)
+    return f"{mode} needs it whole, and {said}"
+
+
+def _no_copy(copies: Sequence[CopyRow]) -> str:
     if not copies:
         return "no copy of it is recorded as present"
-    if any(each.verification == "corrupt" for each in copies):
+    if any(verification == "corrupt" for *_, verification in copies):
         return "its only copies are corrupt"
+    if all(state == "present" for *_, state, _ in copies):
+        return "its only copies are suspect: what loaded them failed alike each time"
     return "its only copy is partial: the parts do not cover every rank"
 
 
-def _preference(copy: Copy) -> tuple[bool, float, float, str]:
-    """Best evidence first, then the fastest; local disks only where nothing else is as good, since nodes are lost."""
-    time = restore_time(copy.bytes, Tier(copy.tier))
-    return copy.tier == Tier.LOCAL, -P_OK[_evidence(copy)], time.expected if time else math.inf, copy.uri
-
-
-def _evidence(copy: Copy) -> str:
-    return "verified hash" if copy.verification == "verified" else "none"
+def _too_slow(copy: CopyRow, rto_seconds: float) -> str:
+    (slow,) = restore_times([copy])[1].tolist()
+    if np.isnan(slow):
+        return "the size of its copy is unknown, so no restore time can be promised"
+    limit = f"{rto_seconds:.0f} s" if rto_seconds < 60 else f"{rto_seconds / 60:.1f} min"
+    return f"a restore takes up to {slow / 60:.1f} min (95 %, assumed), over {limit}"

@@ -4,11 +4,13 @@ Training: the least expected minutes until the run is back where it stood. Produ
 sure (composite - 1.645 SE), among those that will restore. Pure functions over plain values.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from types import MappingProxyType
 
+import numpy as np
+
+from registry.evals.percentiles import Floats, Integers
 from registry.evals.verdict_words import Z_95
 
 # [assumed] How likely a restore works, by the best evidence there is for the copy.
@@ -68,33 +70,63 @@ def replay_minutes(from_step: int, to_step: int, seconds_per_step: float) -> flo
 
 
 def choose_fallbacks(options: Sequence[TrainingOption], seconds_per_step: float) -> dict[int, TrainingOption | None]:
-    """For each option, by id, what is taken when it does not load; None: nothing older is known.
-
-    The older one with the least expected loss should it fail as well, (1 - p_ok)(T_restore + extra replay): a drilled
-    checkpoint some way back rather than the unproven neighbour, but not one from the beginning of the run. One sweep
-    in order of step, with the best so far for each p_ok: a run of 10,000 checkpoints stays quick.
-    """
-    found: dict[int, TrainingOption | None] = {}
-    best: dict[float, TrainingOption] = {}
-    for _, level in groupby(sorted(options, key=lambda each: each.step), key=lambda each: each.step):
-        together = list(level)
-        for option in together:
-            losses = ((_expected_loss(option, each, seconds_per_step), -each.step, each) for each in best.values())
-            found[option.id] = min(losses, key=lambda item: item[:2], default=(0, 0, None))[2]
-        for option in together:
-            if option.restore_minutes is not None:
-                chance = p_ok(option.evidence, option.passed, option.failed)
-                known = best.get(chance)
-                if known is None or _expected_loss(option, option, seconds_per_step) <= _expected_loss(
-                    option, known, seconds_per_step
-                ):
-                    best[chance] = option
-    return found
+    """For each option, by id, what is taken when it does not load; None: nothing older is known."""
+    chosen = Lineup.of(options).fallbacks(seconds_per_step)
+    return {each.id: options[place] if place >= 0 else None for each, place in zip(options, chosen, strict=True)}
 
 
-def _expected_loss(option: TrainingOption, fallback: TrainingOption, seconds_per_step: float) -> float:
-    extra = replay_minutes(fallback.step, option.step, seconds_per_step)
-    return (1 - p_ok(fallback.evidence, fallback.passed, fallback.failed)) * ((fallback.restore_minutes or 0.0) + extra)
+@dataclass(frozen=True, slots=True, eq=False)
+class Lineup:
+    """Options as columns: steps, minutes to restore (NaN unknown), and the chance that a restore works."""
+
+    ids: Integers
+    steps: Integers
+    minutes: Floats
+    chances: Floats
+
+    @classmethod
+    def of(cls, options: Sequence[TrainingOption]) -> "Lineup":
+        return cls(
+            np.array([each.id for each in options], dtype=np.int64),
+            np.array([each.step for each in options], dtype=np.int64),
+            np.array([np.nan if each.restore_minutes is None else each.restore_minutes for each in options], float),
+            np.array([p_ok(each.evidence, each.passed, each.failed) for each in options], float),
+        )
+
+    def fallbacks(self, seconds_per_step: float) -> Integers:
+        """The place of what is taken when an option does not load; -1: nothing older is known.
+
+        The older one with the least expected loss should it fail as well, (1 - p_ok)(T_restore + extra replay): a
+        drilled checkpoint some way back rather than the unproven neighbour, but not one from the beginning of the
+        run. For each p_ok the best so far in order of step: a run of 10,000 checkpoints is a few sums over columns.
+        """
+        order = np.lexsort((self.ids, self.steps))
+        steps, minutes, chances = self.steps[order], self.minutes[order], self.chances[order]
+        older = np.searchsorted(steps, steps, side="left")  # how many have a lower step
+        at = steps * (seconds_per_step / 60)
+        chosen, loss = np.full(len(order), -1, dtype=np.int64), np.full(len(order), np.inf)
+        for chance in np.unique(chances).tolist():
+            cost = np.where((chances == chance) & ~np.isnan(minutes), minutes - at, np.inf)
+            least = np.minimum.accumulate(cost) if len(cost) else cost
+            newest = np.maximum.accumulate(np.where(cost == least, np.arange(len(cost)), 0))
+            place = newest[np.maximum(older - 1, 0)]
+            found = (1 - chance) * (cost[place] + at)
+            found[older == 0] = np.inf
+            better = (found < loss) | ((found == loss) & np.isfinite(found) & (steps[place] > steps[chosen]))
+            chosen[better], loss[better] = place[better], found[better]
+        back = np.where(chosen >= 0, order[chosen], -1)
+        result = np.empty(len(order), dtype=np.int64)
+        result[order] = back
+        return result
+
+    def expected(self, fallbacks: Integers, at_step: int, seconds_per_step: float) -> Floats:
+        """E[min] of each, as `expected_minutes` says it; NaN where the time of a restore is unknown."""
+        replay = np.maximum(0, at_step - self.steps) * (seconds_per_step / 60)
+        has = fallbacks >= 0
+        behind = np.where(has, self.steps[fallbacks], 0)
+        again = np.where(has, self.minutes[fallbacks], self.minutes)
+        extra = np.maximum(0, self.steps - behind) * (seconds_per_step / 60)
+        return np.asarray(self.minutes + replay + (1 - self.chances) * (again + extra))
 
 
 def expected_minutes(
@@ -126,18 +158,31 @@ def rank_for_training(
     options: Sequence[TrainingOption], at_step: int, seconds_per_step: float, limit: int | None = None
 ) -> list[Ranked]:
     """The options by expected minutes, fewest first; those of unknown restore time come last, newest step first."""
-    fallbacks = choose_fallbacks(options, seconds_per_step)
-    scored = [(each, expected_minutes(each, fallbacks[each.id], at_step, seconds_per_step)) for each in options]
-    scored.sort(key=lambda item: (_last(item[1]["expected_minutes"]), -item[0].step, -item[0].id))
+    return rank_lineup(Lineup.of(options), options.__getitem__, at_step, seconds_per_step, limit)
+
+
+def rank_lineup(
+    lineup: Lineup,
+    option: Callable[[int], TrainingOption],
+    at_step: int,
+    seconds_per_step: float,
+    limit: int | None = None,
+) -> list[Ranked]:
+    """The same of options as columns; `option` makes the one at a place, for the few that are said in words."""
+    fallbacks = lineup.fallbacks(seconds_per_step)
+    minutes = lineup.expected(fallbacks, at_step, seconds_per_step)
+    order = np.lexsort((-lineup.ids, -lineup.steps, np.where(np.isnan(minutes), np.inf, minutes)))
+    scored = []
+    for place in order[:limit].tolist():
+        behind = int(fallbacks[place])
+        each = option(place)
+        scored.append(
+            (each, expected_minutes(each, option(behind) if behind >= 0 else None, at_step, seconds_per_step))
+        )
     ranked = []
-    for rank, (option, terms) in enumerate(scored[:limit], 1):
-        reasons = (*_minutes_told(terms), _training_change(option, terms, *scored[0]))
-        ranked.append(Ranked(option.id, rank, terms, reasons))
+    for rank, (each, terms) in enumerate(scored, 1):
+        ranked.append(Ranked(each.id, rank, terms, (*_minutes_told(terms), _training_change(each, terms, *scored[0]))))
     return ranked
-
-
-def _last(minutes: float | str | None) -> float:
-    return minutes if isinstance(minutes, float) else float("inf")
 
 
 def _minutes_told(terms: Terms) -> tuple[str, str, str]:
@@ -207,6 +252,16 @@ def rank_for_production(
         }
         ranked.append(Ranked(each.id, rank, terms, _production_told(each, bounds, kept[0], rank)))
     return ranked, refused
+
+
+def surest(
+    ids: Integers, steps: Integers, values: Floats, errors: Floats, chances: Floats, limit: int | None
+) -> Integers:
+    """The places of the first `limit` in the order of `rank_for_production`, of figures as columns (NaN: unknown)."""
+    known = np.flatnonzero(~np.isnan(values))
+    bound = values[known] - Z_95 * np.nan_to_num(errors[known], nan=0.0)
+    order = np.lexsort((-ids[known], -steps[known], -bound, chances[known] < LEAST_P_OK_PRODUCTION))
+    return np.asarray(known[order[:limit]])
 
 
 def _lower_bound(option: ProductionOption) -> float:

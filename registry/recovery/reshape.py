@@ -1,24 +1,24 @@
-"""Whether a checkpoint that was saved in one layout may be loaded in another: no, yes, or only after a drill.
+"""Whether a checkpoint may be loaded in another layout, for those who filter by it: no, or yes and with which words.
 
-Only what formats are documented to refuse excludes a candidate. Everything else that changes is 'needs a drill':
-unknown is never yes.
+What each format allows is `registry.layout`; here a recorded layout is put to it.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
+from registry.layout.cells import Verdict
+from registry.layout.resharding import CALLED, NOT_SAME_SUMS, Compatibility, compatibility
+from registry.layout.spec import DEGREES, Degrees, Saved, describe
 from registry.models import Layout
 from registry.snapshots import LayoutSpec
+from registry.types import PieceName, Presence
 
-DEGREES: Final = ("world_size", "tp", "pp", "dp", "cp", "ep")
-# Word in the format or sharding that names how the optimizer is split, and why another TP or PP is refused.
-REFUSED: Final = (
-    ("dp_reshardable", "Megatron's dp_reshardable optimizer state cannot change TP or PP"),
-    ("dp_zero_gather_scatter", "Megatron's dp_zero_gather_scatter optimizer state cannot change TP or PP"),
-    ("zero", "native ZeRO checkpoints cannot change TP or PP; convert to Universal first"),
-    ("deepspeed", "native ZeRO checkpoints cannot change TP or PP; convert to Universal first"),
-)
+ALL_THERE: Final[Mapping[PieceName, Presence]] = dict.fromkeys(PieceName, Presence.PRESENT)
+WEIGHTS: Final = (PieceName.WEIGHTS,)
+TRAINING: Final = (PieceName.WEIGHTS, PieceName.OPTIMIZER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +30,53 @@ class Fit:
 
 
 def fit(saved: Layout | None, format_name: str | None, target: LayoutSpec, *, weights_only: bool) -> Fit:
-    """How a checkpoint fits the layout that is there now; degrees that the target leaves out are not asked for."""
-    asked = {name: getattr(target, name) for name in DEGREES if getattr(target, name) is not None}
-    if not asked:
+    """How a checkpoint fits the layout that is there now; degrees that the target leaves out stay as saved.
+
+    The data position never excludes here: where it does not follow, data can be skipped by count. Raises
+    ContradictoryLayout.
+    """
+    degrees = degrees_of(target)
+    if degrees == Degrees():
         return Fit(True, "")
-    known = {name: getattr(saved, name, None) for name in asked}
-    changed = [name for name in asked if known[name] != asked[name]]
-    if not changed:
-        return Fit(True, "")
-    told = ", ".join(
-        f"{name} {known[name] if known[name] is not None else 'unknown'} to {asked[name]}" for name in changed
-    )
-    moved = [name for name in changed if name in ("tp", "pp") and known[name] is not None]
-    refusal = _refusal(saved, format_name)
-    if moved and refusal and not weights_only:
-        return Fit(False, f"{refusal} ({told})")
-    return Fit(True, f"the layout changes ({told}): drill it before relying on it")
+    found = compatibility(saved_of(saved, format_name), degrees, ALL_THERE)
+    return judged(found, WEIGHTS if weights_only else TRAINING)
 
 
-def _refusal(saved: Layout | None, format_name: str | None) -> str:
-    extra = json.loads(saved.extra) if saved is not None and saved.extra else {}
-    said = (format_name, saved.sharding if saved is not None else None, extra.get("distrib_optim_sharding_type"))
-    words = " ".join(str(each).lower() for each in said if each)
-    if "universal" in words:
-        return ""
-    return next((why for word, why in REFUSED if word in words), "")
+def judged(found: Compatibility, needed: tuple[PieceName, ...]) -> Fit:
+    """The compatibility of the needed pieces as one yes or no."""
+    obstacle = found.obstacle(needed)
+    if obstacle is not None:
+        name, why = obstacle
+        return Fit(False, _sentence(f"{CALLED[name]} cannot be loaded: {why.words}", found.told))
+    if not found.changes:
+        return Fit(True, "")
+    worst = found.worst(needed)
+    if worst is Verdict.EXACT:
+        return Fit(True, f"the layout changes ({found.told}): by its format the same values; {NOT_SAME_SUMS}")
+    if worst is Verdict.CONVERTED:
+        name = next(each for each in needed if found.pieces[each].verdict is worst)
+        return Fit(True, f"the layout changes ({found.told}): {found.pieces[name].words}")
+    return Fit(True, f"the layout changes ({found.told}): drill it before relying on it")
+
+
+def _sentence(text: str, told: str) -> str:
+    return f"{text} ({told})" if told else text
+
+
+def degrees_of(spec: LayoutSpec) -> Degrees:
+    return Degrees(**{name: getattr(spec, name) for name in DEGREES})
+
+
+def saved_of(layout: Layout | LayoutSpec | None, format_name: str | None) -> Saved:
+    """The facts of a recorded layout, as a row or as values."""
+    if layout is None:
+        return describe(format_name, None, Degrees())
+    extra = layout.extra if isinstance(layout, Layout) else json.dumps(dict(layout.extra), default=str)
+    degrees = Degrees(**{name: getattr(layout, name) for name in DEGREES})
+    return _described(format_name, layout.sharding, degrees, extra)
+
+
+@lru_cache(maxsize=256)
+def _described(format_name: str | None, sharding: str | None, degrees: Degrees, extra: str | None) -> Saved:
+    """Thousands of checkpoints of one run have one layout."""
+    return describe(format_name, sharding, degrees, json.loads(extra) if extra else {})

@@ -2,25 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Select, or_, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from registry.aliases import alias_history, get_alias
-from registry.checkpoints.rows import CheckpointIdentity, RunName
-from registry.filters.columns import presence
 from registry.live_path import live_steps
-from registry.models import Attempt, Checkpoint, CheckpointTag, Replica, Run
+from registry.models import Attempt, Checkpoint, Run
 from registry.projects import find_project
-from registry.runs import get_run
-from registry.types import PieceName, Presence
+from registry.runs import get_brief
 
-QUARANTINE_TAGS: Final = ("quarantine", "quarantined")
 MAX_ANCESTOR_RUNS: Final = 10
-_NEEDED: Final = (PieceName.WEIGHTS, PieceName.OPTIMIZER, PieceName.DATA_POSITION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,46 +30,9 @@ class Scope:
     served_before: tuple[int, ...]  # what the alias pointed at earlier, newest first
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One checkpoint of the scope, with what the filters look at. `generation` 0: the run itself, 1: its parent run."""
-
-    identity: CheckpointIdentity
-    generation: int
-    state: str
-    superseded: bool
-    saved_at_assumed: bool
-    loss_special: str | None
-    quarantined: bool
-    pieces: Mapping[PieceName, Presence]
-    format: str | None
-    layout_id: int | None
-
-    @property
-    def id(self) -> int:
-        return self.identity.id
-
-    @property
-    def step(self) -> int:
-        return self.identity.step
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """A copy of a checkpoint that may be read. Sizes in bytes; None unknown."""
-
-    checkpoint_id: int
-    uri: str
-    tier: str
-    host: str | None
-    bytes: int | None
-    state: str
-    verification: str
-
-
 def scope_of_run(session: Session, run_id: int) -> Scope:
     """The run and the runs it went on from. Raises RunNotFound."""
-    run = get_run(session, run_id)
+    run = get_brief(session, run_id)
     attempts = _attempts(session, run.project_id, run.id)
     through: dict[tuple[int, int], int | None] = {(run.id, each.number): each.live_through_step for each in attempts}
     runs = {run.id: run.name}
@@ -136,131 +92,3 @@ def _start(attempt: Attempt) -> tuple[int | None, int] | None:
     if attempt.resumed_from_run is not None or attempt.resumed_from_step is None:
         return None
     return attempt.resumed_from_attempt, attempt.resumed_from_step
-
-
-def scope_select(scope: Scope) -> Select[Any]:
-    """Every checkpoint of the runs and of the alias's past, newest first; apart, so that a test can read its plan."""
-    tagged = (
-        select(CheckpointTag.name)
-        .where(
-            CheckpointTag.project_id == Checkpoint.project_id,
-            CheckpointTag.checkpoint_id == Checkpoint.id,
-            CheckpointTag.name.in_(QUARANTINE_TAGS),
-        )
-        .correlate(Checkpoint)
-        .exists()
-    )
-    query: Any = (
-        select(
-            Checkpoint.id,
-            Checkpoint.run_id,
-            Run.name.label("run_name"),
-            Checkpoint.attempt_number,
-            Checkpoint.step,
-            Checkpoint.kind,
-            Checkpoint.state,
-            Checkpoint.saved_at,
-            Checkpoint.saved_at_assumed,
-            Checkpoint.loss_special,
-            Checkpoint.format,
-            Checkpoint.layout_id,
-            tagged.label("quarantined"),
-            *(presence(piece).label(piece.value) for piece in _NEEDED),
-        )
-        .join(Run, (Run.project_id == Checkpoint.project_id) & (Run.id == Checkpoint.run_id))
-        .where(Checkpoint.project_id == scope.project_id, _in_scope(scope))
-        .order_by(Checkpoint.run_id, Checkpoint.attempt_number.desc(), Checkpoint.step.desc(), Checkpoint.kind)
-    )
-    found: Select[Any] = query
-    return found
-
-
-def _in_scope(scope: Scope) -> Any:
-    of_runs = Checkpoint.run_id.in_(list(scope.runs))
-    return or_(of_runs, Checkpoint.id.in_(scope.served_before)) if scope.served_before else of_runs
-
-
-def read_scope(session: Session, scope: Scope) -> list[Seen]:
-    """The checkpoints, own run first, the newest of each first. What a path of another run left behind is not in it."""
-    generations = {run_id: place for place, run_id in enumerate(scope.runs)}
-    served = set(scope.served_before)
-    found = []
-    for row in session.execute(scope_select(scope)):
-        key = (row.run_id, row.attempt_number)
-        generation = generations.get(row.run_id)
-        if row.run_id != scope.run_id and row.id not in served and not _on_path(scope, key, row.step):
-            continue
-        limit = scope.through.get(key)
-        found.append(
-            Seen(
-                identity=CheckpointIdentity(
-                    row.id,
-                    scope.project,
-                    RunName(row.run_id, row.run_name),
-                    row.attempt_number,
-                    row.step,
-                    row.kind,
-                    row.saved_at,
-                ),
-                generation=generation if generation is not None else len(generations),
-                state=row.state,
-                superseded=row.run_id == scope.run_id and limit is not None and row.step > limit,
-                saved_at_assumed=row.saved_at_assumed,
-                loss_special=row.loss_special,
-                quarantined=row.quarantined,
-                pieces={piece: Presence(getattr(row, piece.value)) for piece in _NEEDED},
-                format=row.format,
-                layout_id=row.layout_id,
-            )
-        )
-    return sorted(found, key=lambda each: (each.generation, -each.identity.attempt, -each.step, each.identity.kind))
-
-
-def _on_path(scope: Scope, key: tuple[int, int], step: int) -> bool:
-    if key not in scope.through:
-        return False
-    limit = scope.through[key]
-    return limit is None or step <= limit
-
-
-def read_copies(session: Session, scope: Scope) -> dict[int, list[Copy]]:
-    """By checkpoint, the copies that are recorded as there: present or partial, of any verification."""
-    query = (
-        select(
-            Replica.checkpoint_id,
-            Replica.uri,
-            Replica.tier,
-            Replica.host,
-            Replica.bytes,
-            Replica.state,
-            Replica.verification,
-        )
-        .join(Checkpoint, (Checkpoint.project_id == Replica.project_id) & (Checkpoint.id == Replica.checkpoint_id))
-        .where(
-            Checkpoint.project_id == scope.project_id,
-            _in_scope(scope),
-            Replica.state.in_(("present", "partial")),
-        )
-    )
-    found: dict[int, list[Copy]] = {}
-    for row in session.execute(query):
-        found.setdefault(row.checkpoint_id, []).append(Copy(*row))
-    return found
-
-
-def seconds_per_step(seen: Sequence[Seen]) -> float | None:
-    """The median time of a step between neighbouring checkpoints of one attempt; None where no times are known."""
-    rates = []
-    for newer, older in pairwise(seen):
-        same = (newer.identity.run.id, newer.identity.attempt) == (older.identity.run.id, older.identity.attempt)
-        steps = newer.step - older.step
-        if not same or steps <= 0 or newer.saved_at_assumed or older.saved_at_assumed:
-            continue
-        seconds = _seconds(older.identity.saved_at, newer.identity.saved_at)
-        if seconds > 0:
-            rates.append(seconds / steps)
-    return sorted(rates)[len(rates) // 2] if rates else None
-
-
-def _seconds(start: datetime, end: datetime) -> float:
-    return (end - start).total_seconds()

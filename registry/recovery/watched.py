@@ -8,22 +8,26 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any
 
 import numpy as np
-from sqlalchemy import or_, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from registry.errors import Invalid
 from registry.evals.catalogue import catalogue, key_of
 from registry.evals.columns import Column, off_scale
-from registry.evals.normalise import TOP, orient
+from registry.evals.normalise import TOP
+from registry.evals.percentiles import Floats, Integers
 from registry.evals.score_table import read_columns
-from registry.evals.standard_error import choose_standard_error
-from registry.models import Checkpoint, CurrentScore, LineageEdge, ScoreSeries
+from registry.filters import tables
+from registry.models import ScoreSeries
+from registry.recovery.figures import orient_all, standard_errors
 from registry.recovery.onset import Onset, find_onset
-from registry.types import LOSSLESS
-from registry.upsert import chunks
+from registry.recovery.plain import plain_rows
 
+LEAST_ERROR = 1e-9  # a lossless figure is taken as this sure, so that it has a weight
 SHARED_BY = 0.8  # a benchmark enters a composite where at least this share of the evaluated checkpoints has it
 
 
@@ -44,26 +48,44 @@ class Watch:
         return self.benchmark or self.capability or "all capabilities"
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A checkpoint's figure on the common scale (larger is better), with its standard error where one is known."""
-
-    value: float
-    stderr: float | None
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Watched:
-    """Figures by checkpoint id. `made_of`: the benchmarks; `left_out`: results under other conditions, by words."""
+    """Figures on the common scale (larger is better) of the checkpoints `ids`, ascending; NaN errors are unknown.
+
+    `made_of`: the benchmarks; `left_out`: results under other conditions, in words.
+    """
 
     watch: Watch
-    points: Mapping[int, Point]
+    ids: Integers
+    values: Floats
+    errors: Floats
     made_of: tuple[str, ...]
     left_out: str
     assumed: bool
 
+    def along(self, ids: Integers) -> tuple[Floats, Floats]:
+        """(values, errors) of these checkpoints, NaN where they have none."""
+        if not len(self.ids):
+            return np.full(len(ids), np.nan), np.full(len(ids), np.nan)
+        places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        has = self.ids[places] == ids
+        return np.where(has, self.values[places], np.nan), np.where(has, self.errors[places], np.nan)
+
 
 _Series = tuple[int, int]  # (column, series): results that may be compared with each other
+_NOTHING = np.empty(0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scores:
+    """The scores of one series: checkpoint ids, ascending, values, and published errors (NaN: none)."""
+
+    ids: Integers
+    values: Floats
+    errors: Floats
+
+    def __len__(self) -> int:
+        return len(self.ids)
 
 
 def read_watched(
@@ -76,9 +98,10 @@ def read_watched(
     columns, metric_ids = read_columns(session, [project_id])
     wanted = {place for place, column in enumerate(columns) if _is_wanted(column, watch)}
     if not wanted and or_nothing:
-        return Watched(watch, {}, (), "", False)
+        return Watched(watch, np.empty(0, np.int64), _NOTHING, _NOTHING, (), "", False)
     if not wanted:
-        known = sorted({column.benchmark.capability or column.name for column in columns})
+        capabilities = {column.benchmark.capability for column in columns if column.benchmark.capability}
+        known = [*sorted(capabilities), *sorted({column.name for column in columns} - capabilities)]
         raise NothingToWatch(
             f"No score of {watch.words!r} is recorded in this project. There are: {', '.join(known[:20]) or 'none'}."
         )
@@ -87,9 +110,9 @@ def read_watched(
     members = _choose(columns, found)
     chosen = [key for member in members for key in member]
     sizes = _sample_counts(session, project_id, {series for _, series in chosen})
-    points, assumed = _combine(columns, found, members, sizes)
+    ids, values, errors, assumed = _combine(columns, found, members, sizes)
     names = tuple(sorted({columns[place].name for place, _ in chosen}))
-    return Watched(watch, points, names, _left_out(found, chosen), assumed)
+    return Watched(watch, ids, values, errors, names, _left_out(found, chosen), assumed)
 
 
 def _is_wanted(column: Column, watch: Watch) -> bool:
@@ -106,57 +129,36 @@ def _is_wanted(column: Column, watch: Watch) -> bool:
 
 def _read(
     session: Session, project_id: int, run_ids: Sequence[int], metrics: Mapping[int, int]
-) -> dict[_Series, dict[int, tuple[float, float | None]]]:
-    """(value, published error) by series and checkpoint: the checkpoint's own, else those of its lossless copies."""
-    of_runs = Checkpoint.run_id.in_(list(run_ids))
-    columns = (
-        CurrentScore.checkpoint_id,
-        CurrentScore.score_metric_id,
-        CurrentScore.series_id,
-        CurrentScore.value,
-        CurrentScore.stderr,
-    )
-    finite = (CurrentScore.project_id == project_id, CurrentScore.value.is_not(None))
-    of_metric = CurrentScore.score_metric_id.in_(list(metrics))
+) -> dict[_Series, _Scores]:
+    """The scores by series. What a lossless copy lends a checkpoint is among its current scores (`evals.copies`)."""
+    score, checkpoint = tables.current_score, tables.checkpoint
+    columns = (score.c.checkpoint_id, score.c.score_metric_id, score.c.series_id, score.c.value, score.c.stderr)
+    finite = (score.c.project_id == project_id, score.c.value.is_not(None))
+    of_metric = score.c.score_metric_id.in_(list(metrics))
     own = (
         select(*columns)
-        .join(
-            Checkpoint,
-            (Checkpoint.project_id == CurrentScore.project_id) & (Checkpoint.id == CurrentScore.checkpoint_id),
-        )
-        .where(*finite, of_metric, of_runs)
+        .select_from(checkpoint)
+        .join(score, (checkpoint.c.project_id == score.c.project_id) & (checkpoint.c.id == score.c.checkpoint_id))
+        .where(*finite, of_metric, checkpoint.c.project_id == project_id, checkpoint.c.run_id.in_(list(run_ids)))
     )
-    found: dict[_Series, dict[int, tuple[float, float | None]]] = {}
-    for checkpoint_id, metric, series, value, stderr in session.execute(own):
-        assert value is not None
-        found.setdefault((metrics[metric], series), {})[checkpoint_id] = (value, stderr)
-    copies = _copies(session, project_id, run_ids)
-    for chunk in chunks(sorted(copies)):
-        query = select(*columns).where(*finite, of_metric, CurrentScore.checkpoint_id.in_(chunk))
-        for copy_id, metric, series, value, stderr in session.execute(query):
-            assert value is not None
-            for checkpoint_id in copies[copy_id]:
-                found.setdefault((metrics[metric], series), {}).setdefault(checkpoint_id, (value, stderr))
+    return _by_series(plain_rows(session, own), metrics)
+
+
+def _by_series(rows: Sequence[Any], metrics: Mapping[int, int]) -> dict[_Series, _Scores]:
+    if not rows:
+        return {}
+    ids, kinds, series, values, errors = zip(*rows, strict=True)
+    of, group = np.array(ids, dtype=np.int64), np.array(series, np.int64)
+    value, error = np.array(values, dtype=float), np.array(errors, dtype=float)
+    found = {}
+    for series_id, metric_id in dict(zip(series, kinds, strict=True)).items():  # a series is of one metric
+        mine = np.flatnonzero(group == series_id)
+        mine = mine[np.argsort(of[mine])]
+        found[metrics[metric_id], series_id] = _Scores(of[mine], value[mine], error[mine])
     return found
 
 
-def _copies(session: Session, project_id: int, run_ids: Sequence[int]) -> dict[int, list[int]]:
-    """Converted or resharded copies one edge away, and the checkpoints of the runs that each stands for."""
-    edge = (LineageEdge.project_id == project_id, LineageEdge.relation.in_([each.value for each in LOSSLESS]))
-    query = (
-        select(Checkpoint.id, LineageEdge.child_id, LineageEdge.parent_id)
-        .join(LineageEdge, or_(LineageEdge.child_id == Checkpoint.id, LineageEdge.parent_id == Checkpoint.id))
-        .where(Checkpoint.project_id == project_id, Checkpoint.run_id.in_(list(run_ids)), *edge)
-    )
-    found: dict[int, list[int]] = {}
-    for own, child, parent in session.execute(query):
-        found.setdefault(parent if own == child else child, []).append(own)
-    return found
-
-
-def _choose(
-    columns: Sequence[Column], found: Mapping[_Series, Mapping[int, tuple[float, float | None]]]
-) -> list[list[_Series]]:
+def _choose(columns: Sequence[Column], found: Mapping[_Series, _Scores]) -> list[list[_Series]]:
     """The members of the composite, one a family, each held by nearly all; of one recorded in parts, all its parts."""
     families: dict[str, list[_Series]] = {}
     for key in found:
@@ -191,86 +193,78 @@ def _sample_counts(session: Session, project_id: int, series: set[int]) -> dict[
 
 def _combine(
     columns: Sequence[Column],
-    found: Mapping[_Series, Mapping[int, tuple[float, float | None]]],
+    found: Mapping[_Series, _Scores],
     members: Sequence[Sequence[_Series]],
     sizes: Mapping[int, int | None],
-) -> tuple[dict[int, Point], bool]:
-    """The mean over the members, each the mean over its parts, of every checkpoint that has them all.
+) -> tuple[Integers, Floats, Floats, bool]:
+    """(ids, values, errors) of the mean over the members, each the mean over its parts, of who has them all.
 
     Also whether any standard error in it is assumed.
     """
     chosen = [key for member in members for key in member]
     if not chosen:
-        return {}, False
-    everywhere = set.intersection(*(_on_scale(columns[key[0]], found[key]) for key in chosen))
-    points, assumed = {}, False
-    for checkpoint_id in everywhere:
-        means: list[Point] = []
-        for member in members:
-            parts = []
-            for key in member:
-                value, published = found[key][checkpoint_id]
-                column = columns[key[0]]
-                error = choose_standard_error(value, published, sizes.get(key[1]), column.benchmark, column.metric)
-                assumed = assumed or (error is not None and error.is_assumed)
-                placed = orient(value, error.value if error else None, column.benchmark, column.metric)
-                parts.append(Point(placed.value, placed.stderr))
-            means.append(_mean(parts))
-        points[checkpoint_id] = _mean(means)
-    return points, assumed
+        return np.empty(0, np.int64), _NOTHING, _NOTHING, False
+    usable = {key: _on_scale(columns[key[0]], found[key]) for key in chosen}
+    everywhere = reduce(np.intersect1d, [usable[key].ids for key in chosen])
+    assumed, means = False, []
+    for member in members:
+        parts = []
+        for key in member:
+            scores, column = usable[key], columns[key[0]]
+            rows = np.searchsorted(scores.ids, everywhere)
+            value, published = scores.values[rows], scores.errors[rows]
+            error, is_assumed = standard_errors(value, published, sizes.get(key[1]), column.benchmark, column.metric)
+            assumed = assumed or is_assumed
+            parts.append(orient_all(value, error, column.benchmark, column.metric))
+        means.append(_mean(parts))
+    values, errors = _mean(means)
+    return everywhere, values, errors, assumed
 
 
-def _mean(points: Sequence[Point]) -> Point:
+def _mean(figures: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
     """Of independent figures; without an error where one of them has none."""
-    known = [point.stderr for point in points if point.stderr is not None]
-    stderr = math.sqrt(math.fsum(each**2 for each in known)) / len(points) if len(known) == len(points) else None
-    return Point(math.fsum(point.value for point in points) / len(points), stderr)
+    values = np.sum([value for value, _ in figures], axis=0) / len(figures)
+    return values, np.sqrt(np.sum([error**2 for _, error in figures], axis=0)) / len(figures)
 
 
-def _on_scale(column: Column, scores: Mapping[int, tuple[float, float | None]]) -> set[int]:
-    """The checkpoints whose score can be of the benchmark's scale; one that cannot is not rescaled by guess."""
-    ids = list(scores)
-    outside = off_scale(np.array([scores[each][0] for each in ids], dtype=float), column.benchmark)
-    return {each for each, is_outside in zip(ids, outside, strict=True) if not is_outside}
+def _on_scale(column: Column, scores: _Scores) -> _Scores:
+    """The scores that can be of the benchmark's scale; one that cannot is not rescaled by guess."""
+    inside = ~off_scale(scores.values, column.benchmark)
+    return _Scores(scores.ids[inside], scores.values[inside], scores.errors[inside])
 
 
-def _left_out(found: Mapping[_Series, Mapping[int, object]], chosen: Sequence[_Series]) -> str:
+def _left_out(found: Mapping[_Series, _Scores], chosen: Sequence[_Series]) -> str:
     """In words, how many checkpoints have results only under other conditions than the chosen ones."""
     columns = Counter(place for place, _ in found)
-    others = {
-        checkpoint_id
-        for key, members in found.items()
+    others = [
+        scores.ids
+        for key, scores in found.items()
         if key not in chosen and columns[key[0]] > 1 and any(place == key[0] for place, _ in chosen)
-        for checkpoint_id in members
-    }
-    others -= {checkpoint_id for key in chosen for checkpoint_id in found[key]}
-    return f"{len(others)} checkpoints were evaluated under other conditions only" if others else ""
+    ]
+    if not others:
+        return ""
+    kept = np.concatenate([found[key].ids for key in chosen])
+    count = len(np.setdiff1d(np.concatenate(others), kept))
+    told = "1 checkpoint was" if count == 1 else f"{count} checkpoints were"
+    return f"{told} evaluated under other conditions only" if count else ""
 
 
-def scan(watched: Watched, path: Sequence[tuple[int, int]]) -> tuple[Onset | None, dict[int, float], str]:
-    """(onset, P(already bad) by checkpoint id, why there is none) over a path of (step, checkpoint id), ascending.
+def scan(watched: Watched, steps: Integers, ids: Integers) -> tuple[Onset | None, Floats | None, str]:
+    """(onset, P(already bad) of each, why there is none) along a path of checkpoints by ascending step.
 
-    A checkpoint between two evaluated ones has the P(bad) of the next; one beyond the last evaluated has none.
+    A checkpoint between two evaluated ones has the P(bad) of the next; one beyond the last evaluated has NaN.
     """
-    series: dict[int, Point] = {}
-    for step, checkpoint_id in path:
-        point = watched.points.get(checkpoint_id)
-        if point is not None and point.stderr is not None:
-            series.setdefault(step, point)
-    if not series:
-        missing = "no evaluated checkpoint" if not watched.points else "no standard error is known"
-        return None, {}, f"{watched.watch.words} cannot be scanned for a fall: {missing}"
-    steps = sorted(series)
-    errors = [max(series[step].stderr or 0.0, 1e-9) for step in steps]
-    onset = find_onset(steps, [series[step].value for step in steps], errors)
-    if not all(math.isfinite(each) for each in onset.p_bad):
-        return onset, {}, onset.sentence
-    bad: dict[int, float] = {}
-    places = iter(zip(steps, onset.p_bad, strict=True))
-    current = next(places, None)
-    for step, checkpoint_id in path:
-        while current is not None and current[0] < step:
-            current = next(places, None)
-        if current is not None:
-            bad[checkpoint_id] = current[1]
-    return onset, bad, ""
+    values, errors = watched.along(ids)
+    usable = np.flatnonzero(~np.isnan(values) & ~np.isnan(errors))
+    if not len(usable):
+        missing = "no evaluated checkpoint" if not len(watched.ids) else "no standard error is known"
+        return None, None, f"{watched.watch.words} cannot be scanned for a fall: {missing}"
+    _, first = np.unique(steps[usable], return_index=True)
+    places = usable[first]
+    scanned = steps[places]
+    onset = find_onset(scanned.tolist(), values[places].tolist(), np.maximum(errors[places], LEAST_ERROR).tolist())
+    if math.isnan(onset.p_no_change):  # too few to scan
+        return onset, None, onset.sentence
+    following = np.searchsorted(scanned, steps, side="left")
+    bad = np.append(np.asarray(onset.p_bad), np.nan)
+    return onset, bad[following], ""

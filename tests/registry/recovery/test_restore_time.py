@@ -2,7 +2,8 @@
 
 import pytest
 
-from registry.recovery.restore_time import restore_time
+from registry.recovery.ranking import p_ok
+from registry.recovery.restore_time import needed_rate, restore_time, shown_reliability
 from registry.types import Tier
 
 GB = 10**9
@@ -34,3 +35,53 @@ def test_eight_full_reads_take_160_seconds_instead_of_20() -> None:
     assert once is not None
     assert eight is not None
     assert eight.expected - once.expected == pytest.approx(140)
+
+
+def test_the_terms_add_up_and_the_transfer_is_a_small_part() -> None:
+    found = restore_time(100 * GB, Tier.SHARED, convert_seconds=60)
+    assert found is not None
+    assert sum(found.terms.values()) == pytest.approx(found.expected)
+    assert found.terms["verify_seconds"] == pytest.approx(6.25)
+    plain = restore_time(100 * GB, Tier.SHARED)
+    assert plain is not None
+    assert plain.transfer / plain.expected == pytest.approx(0.038, abs=0.0005)
+
+
+def test_a_shared_copy_of_55_minutes_ago_is_63_8_minutes_from_progress() -> None:
+    found = restore_time(100 * GB, Tier.SHARED)
+    assert found is not None
+    assert found.expected / 60 + 55 == pytest.approx(63.8, abs=0.05)
+
+
+def test_the_slowest_of_source_readers_and_destination_decides() -> None:
+    found = restore_time(100 * GB, Tier.LOCAL, into_rate=2e9)
+    assert found is not None
+    assert found.transfer == pytest.approx(50)
+
+
+def test_ten_minutes_need_1_07_gb_a_second() -> None:
+    rate = needed_rate(100 * GB, 600)
+    assert rate is not None
+    assert rate / GB == pytest.approx(1.07, abs=0.005)
+    assert needed_rate(100 * GB, 500) is None
+
+
+def test_a_measured_p95_stands_before_the_assumed_one() -> None:
+    found = restore_time(100 * GB, Tier.SHARED, measured_p95=700.0)
+    assert found is not None
+    assert (found.p95, round(found.expected)) == (700.0, 526)
+
+
+@pytest.mark.parametrize(("drills", "shown"), [(29, 0.90), (59, 0.95), (299, 0.99)])
+def test_drills_without_a_failure_show_a_reliability(drills: int, shown: float) -> None:
+    assert shown_reliability(drills) == pytest.approx(shown, abs=0.0025)
+    assert shown_reliability(drills - 1) < shown <= shown_reliability(drills)
+
+
+def test_a_failed_drill_shows_less_and_none_shows_nothing() -> None:
+    assert shown_reliability(59, 1) < shown_reliability(59)
+    assert shown_reliability(0) == 0
+
+
+def test_drills_update_the_assumed_chance() -> None:
+    assert p_ok("verified hash", 11, 1) == pytest.approx(0.9375)

@@ -15,8 +15,11 @@ from registry.checkpoints.registration import ParentSpec, PieceSpec, Registratio
 from registry.evals.scores import NewScore
 from registry.ids import new_id
 from registry.models import Replica
-from registry.recovery.rollback import BadRollbackQuestion, RollbackAnswer, find_rollback_candidates
-from registry.recovery.scope import scope_of_run, scope_select
+from registry.recovery.answers import RollbackAnswer
+from registry.recovery.eligible import NEEDED
+from registry.recovery.population import population_select
+from registry.recovery.rollback import BadRollbackQuestion, find_rollback_candidates
+from registry.recovery.scope import scope_of_run
 from registry.recovery.watched import NothingToWatch, Watch
 from registry.resume_points import ResumePoint
 from registry.runs import RunNotFound, RunRow
@@ -206,7 +209,7 @@ def test_a_capability_condition_uses_percentiles(session: Session) -> None:
     conditions = read_conditions([{"capability": "math", "relation": "strong"}])
     ranked = {low: 0.5, high: 0.9}
     answer = find_rollback_candidates(
-        session, run_id=run.id, conditions=conditions, capabilities=lambda name: ranked if name == "math" else None
+        session, run_id=run.id, conditions=conditions, capabilities=lambda name, *_: ranked if name == "math" else None
     )
     assert steps(answer) == [2000]
     assert {each.checkpoint.id for each in answer.excluded} == {low, none}
@@ -269,7 +272,7 @@ def test_results_under_other_conditions_do_not_enter_the_curve(session: Session)
     answer = find_rollback_candidates(session, run_id=run.id, watch=Watch(benchmark="arc_challenge"))
     assert answer.onset is not None
     assert odd not in {each.checkpoint.id for each in answer.onset.points}
-    assert "1 checkpoints were evaluated under other conditions only" in answer.onset.why
+    assert "1 checkpoint was evaluated under other conditions only" in answer.onset.why
 
 
 def test_evaluations_of_a_converted_copy_count_for_its_source(session: Session) -> None:
@@ -509,7 +512,7 @@ def test_a_run_of_2000_checkpoints_is_answered_whole(session: Session) -> None:
 
 def test_the_scope_is_read_by_index(session: Session) -> None:
     run = many(session, 50)
-    statement = scope_select(scope_of_run(session, run.id))
+    statement = population_select(scope_of_run(session, run.id), NEEDED["training"])
     bind = session.get_bind()
     if bind.dialect.name != "sqlite":
         pytest.skip("PostgreSQL scans so small a table whatever indexes there are")

@@ -1,0 +1,192 @@
+"""The choice itself: the service's order, held against what this host can see."""
+
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cairn.client import Client
+from cairn.errors import CairnError, ConnectionFailed, Invalid, Unavailable
+from cairn.resume import state
+from cairn.resume.agree import agree
+from cairn.resume.offline import Wanted, choose_offline
+from cairn.resume.reach import reach
+from cairn.resume.shapes import REGISTRY, Choice, Launch, NothingToResume, PassedOver
+from cairn.stores import is_url
+from cairn.types import CheckpointRef, CopyOption, Run, RunRef
+
+DEFAULT_PIECES = ("optimizer", "data_position")
+PIECES = ("weights", *DEFAULT_PIECES, "random_state")
+CANDIDATES = 10
+NODE_COUNTS = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "PET_NNODES", "GROUP_WORLD_SIZE")
+SHOWN = 5
+
+
+def choose(
+    client: Client,
+    run: str | Run | RunRef,
+    *,
+    layout: Mapping[str, Any] | None = None,
+    rto_seconds: float | None = None,
+    require: Sequence[str] = (),
+    hosts: Sequence[str] = (),
+    config: Mapping[str, Any] | None = None,
+    tiers: Sequence[str] = (),
+    local_roots: Sequence[str] = (),
+    launch: Launch | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> Choice:
+    """The newest checkpoint of a run that today's layout can load, at the fastest copy that this host can read whole.
+
+    `run` is an id, project/run, or a run. `require`: pieces that must be there, the optimizer and the data position
+    unless said; ("weights",) asks for weights alone. `hosts`: those of this launch; unless said, this one, or unknown
+    where a scheduler says that there are several, and then no local copy is taken. `config` is today's, which a counter
+    of samples is held against. `tiers`: only copies of these. `launch`: all its hosts get the same. `say` receives
+    remarks on the way, such as a copy that is cut short.
+
+    Raises `NothingToResume`; another `CairnError` where the service refuses. Where it cannot be reached, or fails, the
+    folder of the last success and `local_roots` are scanned instead, save for a launch of several hosts: without the
+    service they could not agree.
+    """
+    unknown = [name for name in require if name not in PIECES]
+    if unknown:
+        raise Invalid(f"{unknown[0]!r} is no piece; expected some of {', '.join(PIECES)}.", code="no-piece")
+    pieces = tuple(require) or DEFAULT_PIECES
+    host = launch.host if launch is not None else socket.gethostname()
+    here = tuple(hosts) or (() if launch is None and runs_on_several_nodes(os.environ) else (host,))
+    question = {
+        "layout": layout,
+        "rto_seconds": rto_seconds,
+        "config": config,
+        "require": pieces,
+        "hosts": here,
+    }
+    try:
+        found = _find(client, run)
+        choosing = _FromRegistry(client, found, question, host, tuple(tiers), say)
+        choice = agree(client, found, launch, choosing, say) if launch is not None else choosing.next_best(frozenset())
+    except CairnError as fault:
+        if not _is_away(fault):
+            raise
+        if launch is not None:
+            raise ConnectionFailed(
+                f"{fault.detail} The hosts of one launch can agree only through the registry.", request=fault.request
+            ) from fault
+        return _without_registry(run, local_roots, Wanted(pieces, dict(layout or {})), fault, say)
+    _remember(found, choice, say)
+    return choice
+
+
+def runs_on_several_nodes(environ: Mapping[str, str]) -> bool:
+    """Whether a scheduler or torchrun says so: then what lies on this host's disk is not what the others see."""
+    return any(environ.get(name, "").isdigit() and int(environ[name]) > 1 for name in NODE_COUNTS)
+
+
+def _is_away(fault: CairnError) -> bool:
+    return isinstance(fault, (ConnectionFailed, Unavailable)) or fault.status >= 500
+
+
+def _find(client: Client, run: str | Run | RunRef) -> Run:
+    """Raises `NotFound`, `Invalid`."""
+    if isinstance(run, Run):
+        return run
+    text = run.id if isinstance(run, RunRef) else run
+    project, slash, name = text.partition("/")
+    return client.find_run(project, name) if slash else client.get_run(text)
+
+
+@dataclass
+class _FromRegistry:
+    """What the service proposes, seen from this host. `passed`: what was not taken, in order."""
+
+    client: Client
+    run: Run
+    question: Mapping[str, Any]
+    host: str
+    tiers: tuple[str, ...]
+    say: Callable[[str], None]
+    passed: list[PassedOver] = field(default_factory=list)
+
+    def next_best(self, skip: frozenset[str]) -> Choice:
+        plan = self.client.resume_plan(self.run, skip=sorted(skip), limit=CANDIDATES, **self.question)
+        for each in plan.excluded:
+            self._pass_over(PassedOver(str(each.checkpoint), f"{each.filter}: {each.reason}"))
+        for candidate in plan.candidates:
+            choice = self._readable(candidate.checkpoint, candidate.copies, candidate.notes)
+            if choice is not None:
+                behind = {"steps_behind": candidate.steps_behind, "sentence": plan.sentence}
+                return Choice(**{**vars(choice), "details": behind})
+        if plan.candidates:
+            told = "; ".join(map(str, self.passed[-SHOWN:]))
+            raise NothingToResume(f"No copy can be read on {self.host}. {told}.", passed_over=tuple(self.passed))
+        newest = f" The newest, {self.passed[0]}." if self.passed else ""
+        said = f"{plan.sentence}{newest}"
+        raise NothingToResume(said, passed_over=tuple(self.passed), has_none=not plan.considered)
+
+    def of(self, checkpoint_id: str) -> Choice:
+        plan = self.client.restore_plan(
+            checkpoint_id,
+            layout=self.question["layout"],
+            rto_seconds=self.question["rto_seconds"],
+            hosts=self.question["hosts"],
+        )
+        if plan.obstacle:
+            raise NothingToResume(plan.sentence, passed_over=tuple(self.passed))
+        choice = self._readable(plan.checkpoint, plan.copies, plan.notes)
+        if choice is None:
+            raise NothingToResume(f"{'; '.join(map(str, self.passed[-SHOWN:]))}.", passed_over=tuple(self.passed))
+        return choice
+
+    def _readable(self, checkpoint: CheckpointRef, copies: Sequence[CopyOption], notes: Sequence[str]) -> Choice | None:
+        for copy in copies:
+            fault, path, remark = self._look(copy)
+            if fault:
+                self._pass_over(PassedOver(f"{checkpoint} on {copy.tier}, {path}", fault))
+                continue
+            reasons = (*notes, *([f"{remark[0].upper()}{remark[1:]}"] if remark else []))
+            fallbacks = tuple(self.passed)
+            return Choice(path, checkpoint.step, REGISTRY, checkpoint, copy, reasons, fallbacks)
+        return None
+
+    def _look(self, copy: CopyOption) -> tuple[str, str, str]:
+        """(why it is not taken, path, remark)."""
+        if not copy.feasible:
+            return copy.reason, copy.uri, ""
+        if self.tiers and copy.tier not in self.tiers:
+            return f"only copies on {', '.join(self.tiers)} are wanted", copy.uri, ""
+        seen = reach(copy, self.host, self.client)
+        return seen.fault, seen.path, seen.remark
+
+    def _pass_over(self, what: PassedOver) -> None:
+        if what not in self.passed:
+            self.passed.append(what)
+            self.say(f"Passed over {what}")
+
+
+def _without_registry(
+    run: str | Run | RunRef,
+    local_roots: Sequence[str],
+    wanted: Wanted,
+    fault: CairnError,
+    say: Callable[[str], None],
+) -> Choice:
+    text = run if isinstance(run, str) else (str(run) if isinstance(run, Run) else run.id)
+    last = state.last_success(text)
+    named = [*local_roots, *([last.root] if last is not None else [])]
+    roots = list({os.path.realpath(each): each for each in reversed(named)}.values())[::-1]
+    name = f"{last.project}/{last.run}" if last is not None and "/" not in text else text
+    why = f"The registry cannot be reached ({fault.detail.rstrip('.')})."
+    if roots:
+        say(f"The registry is away: looking below {', '.join(roots)} instead.")
+    return choose_offline(name, roots, wanted, why)
+
+
+def _remember(run: Run, choice: Choice, say: Callable[[str], None]) -> None:
+    """Where to look the next time, should the registry be away; not worth failing for."""
+    if is_url(choice.path):
+        return
+    try:
+        state.keep(state.success_of(run.project, run.name, run.id, choice.path, choice.step))
+    except OSError as fault:
+        say(f"Where this was found could not be kept for a time without the registry: {fault}")

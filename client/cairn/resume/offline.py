@@ -1,0 +1,141 @@
+"""What can be resumed from without the registry: a scan of the folders where the run's checkpoints are.
+
+The files tell steps, pieces and whether a checkpoint is whole. What only the registry knows (what is superseded or
+suspect, what another layout can load) is unknown here, and the choice says so.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cairn.errors import CairnError
+from cairn.formats.checkpoints import Unreadable
+from cairn.resume.shapes import SCAN, Choice, NothingToResume, PassedOver
+from cairn.scan import scan
+
+_WHOLE = """
+SELECT run, said_run, attempt, step, kind, uri, complete, fields, note, status FROM found
+WHERE status IN ('new', 'pending', 'begun') ORDER BY attempt DESC, step DESC, kind
+"""
+UNKNOWN_HERE = "what is superseded or suspect is not known without the registry"
+DEGREES = ("world_size", "tp", "pp", "dp", "cp", "ep")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the launch needs: pieces that must be there, and the degrees of today's layout."""
+
+    pieces: Sequence[str]
+    layout: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One checkpoint of the scan; `complete` None: its files cannot tell."""
+
+    run: str
+    is_named: bool
+    attempt: int
+    step: int
+    uri: str
+    status: str
+    complete: bool | None
+    note: str
+    fields: Mapping[str, Any]
+
+
+def choose_offline(run: str, roots: Sequence[str], wanted: Wanted, why: str) -> Choice:
+    """The newest whole checkpoint below the roots, in their order. `run` is project/run or an id; `why`: no registry.
+
+    Raises `NothingToResume` with what was seen.
+    """
+    project, _, name = run.partition("/")
+    passed: list[PassedOver] = []
+    for root in roots:
+        try:
+            rows = list(_rows(root, project))
+        except (Unreadable, CairnError, OSError) as fault:
+            passed.append(PassedOver(root, f"it cannot be scanned: {fault}"))
+            continue
+        for row in _of_run(rows, name, root, passed):
+            unfit = _unfit(row, wanted)
+            if unfit:
+                passed.append(PassedOver(row.uri, unfit))
+                continue
+            return Choice(row.uri, row.step, SCAN, reasons=_reasons(row, root, why, wanted), fallbacks=tuple(passed))
+    seen = f" Passed over: {'; '.join(map(str, passed[:5]))}." if passed else ""
+    where = (
+        f"below {', '.join(roots)}" if roots else "since no folder of this run is known here; name one: --local-root"
+    )
+    raise NothingToResume(f"{why} Without it, nothing to resume was found {where}.{seen}", passed_over=tuple(passed))
+
+
+def _rows(root: str, project: str) -> Iterator[_Row]:
+    with scan(os.path.abspath(root) if "://" not in root else root, project=project) as plan:
+        for row in plan.spool.rows(_WHOLE):
+            yield _Row(
+                run=row["run"],
+                is_named=row["said_run"] is not None,
+                attempt=row["attempt"] or 1,
+                step=row["step"],
+                uri=row["uri"],
+                status=row["status"],
+                complete=None if row["complete"] is None else bool(row["complete"]),
+                note=row["note"] or "",
+                fields=json.loads(row["fields"]),
+            )
+
+
+def _of_run(rows: Sequence[_Row], name: str, root: str, passed: list[PassedOver]) -> list[_Row]:
+    """Those of the run by their `cairn.json` or path; where nothing names a run, the only one that is there."""
+    own = [row for row in rows if row.run == name]
+    if own:
+        return own
+    unnamed = [row for row in rows if not row.is_named]
+    runs = sorted({row.run for row in rows})
+    if len({row.run for row in unnamed}) == 1 and len(runs) == 1:
+        return unnamed
+    if runs:
+        passed.append(PassedOver(root, f"it holds other runs ({', '.join(runs[:5])}), none called {name}"))
+    return []
+
+
+def _unfit(row: _Row, wanted: Wanted) -> str:
+    """Why it cannot be resumed from; '' where nothing that its files say is against it."""
+    if row.status != "new":
+        return row.note or "it is still being written, or broken off"
+    loss = row.fields.get("loss")
+    if isinstance(loss, (int, float)) and loss - loss != 0:
+        return f"its loss is {loss}"
+    states = {name: str(piece.get("state")) for name, piece in row.fields.get("pieces", {}).items()}
+    missing = [name for name in ("weights", *wanted.pieces) if states.get(name) != "present"]
+    if missing:
+        told = ", ".join(f"{name} {states.get(name, 'unknown')}" for name in dict.fromkeys(missing))
+        return f"needed and not there: {told}"
+    layout = row.fields.get("layout", {})
+    other = [
+        f"{degree} {layout[degree]} to {wanted.layout[degree]}"
+        for degree in DEGREES
+        if wanted.layout.get(degree) is not None and layout.get(degree) not in (None, wanted.layout[degree])
+    ]
+    if other:
+        return f"the layout changes ({', '.join(other)}), which only the registry can judge"
+    return ""
+
+
+def _reasons(row: _Row, root: str, why: str, wanted: Wanted) -> tuple[str, ...]:
+    told = [why, f"Found by a scan of {root}: {UNKNOWN_HERE}"]
+    if row.complete is None:
+        told.append("Its files cannot tell whether it is whole; nothing has changed in it for a while")
+    unknown = [degree for degree in DEGREES if degree in wanted.layout and degree not in row.fields.get("layout", {})]
+    if unknown:
+        told.append(f"With which {', '.join(unknown)} it was saved, its files do not tell")
+    position = row.fields.get("pieces", {}).get("data_position", {})
+    if position.get("position_evidence") == "counter":
+        told.append(
+            "Its data position is a counter of samples: it counts only while data set, blend, seed and global batch "
+            "size are equal, which was not compared"
+        )
+    return tuple(told)

@@ -1,0 +1,99 @@
+"""What a rollback answers, as values: the candidates with their terms, what was left out, and what was seen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from registry.checkpoints.rows import CheckpointIdentity
+from registry.ids import to_text
+from registry.recovery.onset import Onset
+from registry.recovery.population import Copy
+from registry.recovery.ranking import Terms
+from registry.recovery.spikes import Spike
+from registry.recovery.watched import Watch
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A checkpoint to go back to, in its place. `terms` are the figures behind it, `reasons` sentences."""
+
+    checkpoint: CheckpointIdentity
+    rank: int
+    terms: Terms
+    reasons: tuple[str, ...]
+    copy: Copy
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """A checkpoint that the named filter left out, and why."""
+
+    checkpoint: CheckpointIdentity
+    filter: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedPoint:
+    """One evaluated checkpoint on the scanned path; figures on the common scale, larger is better."""
+
+    checkpoint: CheckpointIdentity
+    value: float
+    stderr: float | None
+    p_bad: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedOnset:
+    """What was watched and what the scan found. `onset` is None where there was nothing to scan; `why` says so.
+
+    `points` are some of `evaluated`: the newest ones, those around the fall, and of the others every so many.
+    """
+
+    watch: Watch
+    made_of: tuple[str, ...]
+    onset: Onset | None
+    points: tuple[WatchedPoint, ...]
+    evaluated: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpikeFound:
+    """The newest spike of the loss, and what undoes it: the checkpoint to load and the data to skip."""
+
+    spike: Spike
+    curve: str
+    rewind_to: CheckpointIdentity | None
+    skip: tuple[tuple[int, int], ...]
+    sentence: str
+
+    @property
+    def attempt(self) -> dict[str, Any] | None:
+        """What a new attempt says of itself: what it loads, which data it skips, and why."""
+        if self.rewind_to is None:
+            return None
+        where = f"steps {self.spike.from_step} to {self.spike.to_step}"
+        return {
+            "resumed_from": to_text(self.rewind_to.id),
+            "reason": f"loss spike at {where}",
+            "skip": [{"from": start, "to": end} for start, end in self.skip],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackAnswer:
+    """Everything an answer says. `excluded` is the newest of them; `excluded_counts` counts all by filter."""
+
+    mode: str
+    sentence: str
+    onset: WatchedOnset | None
+    spike: SpikeFound | None
+    last_known_good: CheckpointIdentity | None
+    candidates: tuple[Candidate, ...]
+    excluded: tuple[Excluded, ...]
+    excluded_counts: Mapping[str, int]
+    considered: int
+    at_step: int | None
+    assumptions: tuple[str, ...]
+    judged_by: tuple[str, ...]  # in production mode, the benchmarks whose composite ranks

@@ -1,0 +1,66 @@
+"""What a rollback's answer says in sentences: the answer itself, and what in it is assumed."""
+
+from collections.abc import Mapping, Sequence
+
+from registry.recovery import restore_time
+from registry.recovery.answers import Candidate, SpikeFound, WatchedOnset
+from registry.recovery.eligible import LOOSEN, TRAINING
+from registry.recovery.ranking import P_OK
+
+
+def sentence(
+    candidates: Sequence[Candidate],
+    counts: Mapping[str, int],
+    considered: int,
+    onset: WatchedOnset | None,
+    spike: SpikeFound | None,
+) -> str:
+    """The answer in one or two sentences: what was seen, and where to go back to or what to loosen."""
+    seen = ""
+    if onset is not None:
+        seen = f"{onset.onset.sentence} " if onset.onset is not None else f"{onset.why[0].upper()}{onset.why[1:]}. "
+    elif spike is not None:
+        seen = f"{spike.sentence} "
+    if candidates:
+        best = candidates[0].checkpoint
+        return f"{seen}Go back to step {best.step} of {best.run.name} (attempt {best.attempt})."
+    if not considered:
+        return f"{seen}There are no checkpoints yet: record one first."
+    name, count = max(counts.items(), key=lambda item: item[1])
+    return (
+        f"{seen}No checkpoint is left to go back to: of {considered}, {count} failed the filter '{name}'. "
+        f"To loosen it: {LOOSEN[name]}."
+    )
+
+
+def assumptions(
+    mode: str,
+    *,
+    rate_known: bool,
+    assumed_rate: float,
+    errors_assumed: bool,
+    candidates: Sequence[Candidate],
+    times_asked: bool,
+    times_assumed: int,
+    considered: int,
+    lead_steps: int | None,
+) -> tuple[str, ...]:
+    """What nobody measured, in sentences: only what entered this answer."""
+    said = []
+    if any(each.terms["restore_minutes"] is not None for each in candidates):
+        said.append(restore_time.ASSUMED)
+    if candidates:
+        chances = ", ".join(f"{name} {chance:.0%}" for name, chance in P_OK.items())
+        said.append(f"The chance that a restore works is assumed by its evidence: {chances}")
+    if mode == TRAINING and not rate_known and candidates:
+        said.append(f"A step is assumed to take {assumed_rate:.0f} s, since no save times are recorded")
+    if errors_assumed:
+        said.append("Some standard errors assume 100 samples, since nobody said how many there were")
+    if lead_steps is not None:
+        said.append(f"The cause of a spike is assumed to lie at most {lead_steps} steps before its first point")
+    if times_asked and times_assumed:
+        said.append(
+            f"Nobody said when {times_assumed} of {considered} checkpoints were saved: the times asked for were held "
+            "against the arrival of their records"
+        )
+    return tuple(said)

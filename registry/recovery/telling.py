@@ -1,0 +1,167 @@
+"""The few checkpoints that a rollback's answer shows: candidates, what was left out, and the watched points."""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+from registry.checkpoints.rows import CheckpointIdentity
+from registry.evals.percentiles import Integers
+from registry.recovery.answers import Candidate, Excluded, SpikeFound, WatchedOnset, WatchedPoint
+from registry.recovery.eligible import TRAINING, reason_of
+from registry.recovery.population import Copy, read_chosen_copies
+from registry.recovery.ranking import Ranked, Terms
+from registry.recovery.shown import Shown, read_pieces
+from registry.recovery.spikes import Remedy, remedy
+from registry.recovery.view import View
+
+MAX_EXCLUDED: Final = 200  # shown one by one; all are counted
+MAX_POINTS: Final = 400  # evaluated checkpoints shown one by one
+NEWEST_POINTS: Final = 200  # of which this many are the newest
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    candidates: tuple[Candidate, ...]
+    excluded: tuple[Excluded, ...]
+    excluded_counts: dict[str, int]
+    onset: WatchedOnset | None
+    last_known_good: CheckpointIdentity | None
+    spike: SpikeFound | None
+
+
+def tell(session: Session, view: View, ranked: list[Ranked], *, every_point: bool) -> Told:
+    """Read the checkpoints that are shown, and say of each what there is to say."""
+    left_out = np.flatnonzero(view.judged.failed >= 0)
+    points = _points_shown(view, every_point=every_point)
+    cure, rewind_to = _remedy(view) if view.spike is not None else (None, None)
+    named = [*(each.id for each in ranked), *([rewind_to] if rewind_to is not None else [])]
+    rows = np.concatenate((left_out[:MAX_EXCLUDED], points))
+    shown = Shown.read(session, view.scope.project_id, view.scope.project, [*named, *view.seen.ids[rows].tolist()])
+    onset = _onset(view, points, shown)
+    spike = None
+    if view.spike is not None and cure is not None:
+        target = None if rewind_to is None else shown.identity(rewind_to)
+        spike = SpikeFound(view.spike[1], view.spike[0], target, (cure.skip,), cure.sentence)
+    counts = Counter(view.judged.names[place] for place in view.judged.failed[left_out].tolist())
+    return Told(
+        candidates=_candidates(session, view, ranked, shown),
+        excluded=_excluded(session, view, left_out[:MAX_EXCLUDED], shown),
+        excluded_counts=dict(counts.most_common()),
+        onset=onset,
+        last_known_good=_last_known_good(onset),
+        spike=spike,
+    )
+
+
+def known(number: float) -> float | None:
+    return None if np.isnan(number) else float(number)
+
+
+def _points_shown(view: View, *, every_point: bool) -> Integers:
+    """The rows of the evaluated checkpoints that are shown: the newest, those around the fall, and of the rest some."""
+    evaluated = _evaluated(view)
+    if every_point or len(evaluated) <= MAX_POINTS:
+        return evaluated
+    older = len(evaluated) - NEWEST_POINTS
+    some = np.unique(np.linspace(0, older - 1, MAX_POINTS - NEWEST_POINTS).astype(np.int64))
+    onset = view.onset
+    marks = [] if onset is None else [onset.after_step, onset.by_step, onset.last_known_good]
+    at = np.flatnonzero(np.isin(view.seen.steps[evaluated], [each for each in marks if each is not None]))
+    return np.asarray(evaluated[np.unique(np.concatenate((some, at, np.arange(older, len(evaluated)))))])
+
+
+def _evaluated(view: View) -> Integers:
+    if view.watched is None:
+        return np.empty(0, np.int64)
+    return np.asarray(view.path[~np.isnan(view.watched.along(view.seen.ids[view.path])[0])])
+
+
+def _onset(view: View, points: Integers, shown: Shown) -> WatchedOnset | None:
+    watched, p_bad = view.watched, view.question.p_bad
+    if watched is None:
+        return None
+    ids = view.seen.ids[points]
+    values, errors = (column.tolist() for column in watched.along(ids))
+    bad = p_bad[points].tolist() if p_bad is not None else [float("nan")] * len(points)
+    told = tuple(
+        WatchedPoint(shown.identity(identity), value, known(error), known(chance))
+        for identity, value, error, chance in zip(ids.tolist(), values, errors, bad, strict=True)
+    )
+    said = "; ".join(filter(None, (view.why, watched.left_out)))
+    return WatchedOnset(watched.watch, watched.made_of, view.onset, told, len(_evaluated(view)), said)
+
+
+def _last_known_good(onset: WatchedOnset | None) -> CheckpointIdentity | None:
+    """The evaluated checkpoint at the step that the scan names; None where nothing was scanned."""
+    if onset is None or onset.onset is None or onset.onset.last_known_good is None:
+        return None
+    step = onset.onset.last_known_good
+    return next((point.checkpoint for point in onset.points if point.checkpoint.step == step), None)
+
+
+def _remedy(view: View) -> tuple[Remedy | None, int | None]:
+    """What undoes the spike, with the id of the newest loadable checkpoint at that step."""
+    if view.spike is None:
+        return None, None
+    rows, steps = view.judged.rows, view.seen.steps
+    cure = remedy(view.spike[1], steps[rows].tolist())
+    row = next((row for row in rows.tolist() if int(steps[row]) == cure.rewind_to), None)
+    return cure, None if row is None else int(view.seen.ids[row])
+
+
+def _candidates(session: Session, view: View, ranked: list[Ranked], shown: Shown) -> tuple[Candidate, ...]:
+    judged = view.judged
+    wanted = {each.id for each in ranked}
+    ids = view.seen.ids[judged.rows].tolist()
+    place_of = {identity: place for place, identity in enumerate(ids) if identity in wanted}
+    replicas = {each.id: judged.copies[place_of[each.id]][1] for each in ranked}
+    copies = read_chosen_copies(session, view.scope.project_id, list(replicas.values()))
+    return tuple(
+        _candidate(view, each, int(judged.rows[place_of[each.id]]), shown, copies[replicas[each.id]]) for each in ranked
+    )
+
+
+def _candidate(view: View, ranked: Ranked, row: int, shown: Shown, copy: Copy) -> Candidate:
+    identity, p_bad = shown.identity(ranked.id), view.question.p_bad
+    lost: Terms = {}
+    if view.question.mode == TRAINING:
+        lost = {"steps_lost": float(max(0, (view.at_step or 0) - identity.step))}
+    terms: Terms = {
+        **ranked.terms,
+        **lost,
+        "tier": copy.tier,
+        "bytes": None if copy.bytes is None else float(copy.bytes),
+        "p_bad": None if p_bad is None else known(p_bad[row]),
+    }
+    fit = view.judged.fits.get(row)
+    notes = [fit.words] if fit is not None and fit.words else []
+    if copy.tier == "local":
+        notes.append(
+            f"its copy is on the local disks of {copy.host or 'hosts nobody named'}: usable while they survive"
+        )
+    if copy.bytes is None:
+        notes.append("the size of its copy is unknown, so its restore time is too")
+    if view.seen.generations[row]:
+        notes.append(f"it belongs to run {identity.run.name}, which this one came from or served before")
+    sentences = [f"{note[0].upper()}{note[1:]}" for note in notes]
+    return Candidate(identity, ranked.rank, terms, (*ranked.reasons, *sentences), copy)
+
+
+def _excluded(session: Session, view: View, rows: Integers, shown: Shown) -> tuple[Excluded, ...]:
+    """The newest of what was left out, each with its reason."""
+    seen, judged, question = view.seen, view.judged, view.question
+    named = [(row, judged.names[place]) for row, place in zip(rows.tolist(), judged.failed[rows].tolist(), strict=True)]
+    broken = [int(seen.ids[row]) for row, name in named if name == "pieces"]
+    pieces = read_pieces(session, view.scope.project_id, broken)
+    found = []
+    for row, name in named:
+        identity = int(seen.ids[row])
+        if name == "unscored" and (question.p_bad is None or not np.isnan(question.p_bad[row])):
+            why = "no score to judge it by: evaluate it first"
+        else:
+            why = reason_of(name, row, seen, view.copies, question, judged, pieces.get(identity, {}))
+        found.append(Excluded(shown.identity(identity), name, why))
+    return tuple(found)

@@ -1,0 +1,152 @@
+"""What a rollback's question looks at: the checkpoints, what was watched, the loss, and how each filter judged."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from registry.evals.percentiles import Floats, Integers
+from registry.models import Layout
+from registry.recovery.eligible import NEEDED, TRAINING, Judged, Question, judge
+from registry.recovery.losses import read_loss
+from registry.recovery.onset import Onset
+from registry.recovery.population import (
+    Copies,
+    CopyRow,
+    Population,
+    live_path,
+    quarantined,
+    read_copies,
+    read_population,
+    suspected,
+)
+from registry.recovery.ranking import P_OK
+from registry.recovery.scope import Scope
+from registry.recovery.spikes import Spike, find_spikes, newest_that_matters
+from registry.recovery.wanted import unmet_conditions
+from registry.recovery.watched import Watch, Watched, read_watched, scan
+from registry.search.conditions import Condition
+from registry.snapshots import LayoutSpec
+
+CapabilityPercentiles = Callable[[str], Mapping[int, float] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The question as it was put: what `find_rollback_candidates` takes, beside what is rolled back."""
+
+    mode: str
+    conditions: Sequence[Condition]
+    after: datetime | None
+    before: datetime | None
+    at_or_before_step: int | None
+    watch: Watch | None
+    target_layout: LayoutSpec | None
+    rto_seconds: float | None
+
+    @property
+    def names_times(self) -> bool:
+        return self.after is not None or self.before is not None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """Everything that was read. `path`: the rows of the live path by step; `spike`: the curve's name, and its spike."""
+
+    scope: Scope
+    run_ids: Sequence[int]
+    seen: Population
+    copies: Copies
+    path: Integers
+    watched: Watched | None
+    onset: Onset | None
+    why: str  # there is no onset
+    spike: tuple[str, Spike] | None
+    question: Question
+    judged: Judged
+
+    @property
+    def at_step(self) -> int | None:
+        """How far the run has come: its newest live checkpoint, or what its newest attempt last said."""
+        own = self.seen.steps[(self.seen.generations == 0) & ~self.seen.superseded]
+        newest = [int(own.max())] if len(own) else []
+        return max([*newest, *([self.scope.at_step] if self.scope.at_step is not None else [])], default=None)
+
+
+def look_at(session: Session, scope: Scope, asked: Asked, capabilities: CapabilityPercentiles | None) -> View:
+    """Read what the question is about, and hold every checkpoint against every filter."""
+    seen = read_population(
+        session,
+        scope,
+        NEEDED[asked.mode],
+        after=asked.after,
+        before=asked.before,
+        layouts=asked.target_layout is not None,
+    )
+    suspect, suspect_copies = suspected(session, scope.project_id)
+    copies = read_copies(session, scope, suspect_copies, evidence_of, P_OK)
+    run_ids = list(dict.fromkeys([*scope.runs, *np.unique(seen.runs).tolist()]))
+    watched = read_watched(session, scope.project_id, run_ids, asked.watch) if asked.watch is not None else None
+    path = live_path(seen)
+    onset, bad, why = scan(watched, seen.steps[path], seen.ids[path]) if watched is not None else (None, None, "")
+    spike = _newest_spike(session, scope, asked.at_or_before_step) if _asks_of_loss(asked) else None
+    question = Question(
+        mode=asked.mode,
+        after=asked.after,
+        before=asked.before,
+        at_or_before_step=asked.at_or_before_step,
+        target_layout=asked.target_layout,
+        rto_seconds=asked.rto_seconds,
+        alias_target=scope.alias_target,
+        unmet=unmet_conditions(session, scope.project_id, seen.ids.tolist(), run_ids, asked.conditions, capabilities),
+        suspect=suspect,
+        quarantined=quarantined(session, scope.project_id),
+        p_bad=_spread(bad, path, len(seen)),
+        layouts=_layouts(session, scope.project_id, seen),
+        rewind_to=_rewind_to(spike),
+    )
+    judged = judge(seen, copies, question)
+    return View(scope, run_ids, seen, copies, path, watched, onset, why, spike, question, judged)
+
+
+def evidence_of(copy: CopyRow) -> str:
+    """The best evidence that a copy restores, as a key of P_OK."""
+    return "verified hash" if copy[5] == "verified" else "none"
+
+
+def _asks_of_loss(asked: Asked) -> bool:
+    return asked.mode == TRAINING and asked.watch is None
+
+
+def _rewind_to(spike: tuple[str, Spike] | None) -> int | None:
+    """The last step before a spike that has not come back; -1 where it began with the curve, None without one."""
+    if spike is None or spike[1].recovered:
+        return None
+    return -1 if spike[1].after_step is None else spike[1].after_step
+
+
+def _newest_spike(session: Session, scope: Scope, at_or_before_step: int | None) -> tuple[str, Spike] | None:
+    """(the curve's name, the newest spike that was more than one point, else the newest at all) of the run itself."""
+    curve = read_loss(session, scope.project_id, scope.run_id, scope.through, at_or_before_step=at_or_before_step)
+    spike = newest_that_matters(find_spikes(curve.steps, curve.values)) if curve is not None else None
+    return (curve.name, spike) if curve is not None and spike is not None else None
+
+
+def _layouts(session: Session, project_id: int, seen: Population) -> dict[int, Layout]:
+    wanted = sorted({each for each in seen.layouts if each is not None})
+    if not wanted:
+        return {}
+    query = select(Layout).where(Layout.project_id == project_id, Layout.id.in_(wanted))
+    return {layout.id: layout for layout in session.scalars(query)}
+
+
+def _spread(bad: Floats | None, path: Integers, count: int) -> Floats | None:
+    """P(bad) as a column over the whole population."""
+    if bad is None:
+        return None
+    column = np.full(count, np.nan)
+    column[path] = bad
+    return column

@@ -1,0 +1,59 @@
+"""A training with the real Trainer, in a process that the test may lose: arguments are a JSON object.
+
+python train_transformers.py '{"folder": ..., "steps": 6, "die_at": 5, "resume": true, "evaluate": true}'
+"""
+
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": ""}
+
+from cairn.callbacks.transformers import CairnCallback
+from transformers import Trainer, TrainerCallback, TrainingArguments
+
+from tests.frameworks.make_fixtures import Tokens, tiny_llama
+
+
+class DieAt(TrainerCallback):
+    """The machine is gone in the middle of a step: nothing is cleaned up."""
+
+    def __init__(self, step: int, recorder: CairnCallback) -> None:
+        self.step, self.recorder = step, recorder
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        if state.global_step == self.step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main(asked: dict[str, Any]) -> None:
+    settings = TrainingArguments(
+        asked["folder"],
+        max_steps=asked["steps"],
+        per_device_train_batch_size=2,
+        save_steps=asked.get("save_steps", 2),
+        eval_strategy="steps",
+        eval_steps=2,
+        logging_steps=1,
+        save_total_limit=asked.get("limit"),
+        load_best_model_at_end=asked.get("best", False),
+        include_num_input_tokens_seen="all",
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=True,
+        dataloader_pin_memory=False,
+    )
+    recorder = CairnCallback("llm", "tiny", data={"web": 0.6, "code": 0.4})
+    callbacks = [recorder, *([DieAt(asked["die_at"], recorder)] if "die_at" in asked else [])]
+    trainer = Trainer(
+        model=tiny_llama(), args=settings, train_dataset=Tokens(), eval_dataset=Tokens(), callbacks=callbacks
+    )
+    trainer.train(resume_from_checkpoint=asked.get("resume") or None)
+    if asked.get("evaluate"):
+        trainer.evaluate(metric_key_prefix="eval_final")
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sqlalchemy import UniqueConstraint
+from sqlalchemy import Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from registry.db import Base, one_of, within_project
@@ -12,6 +12,8 @@ class TrackerLink(Base):
     __tablename__ = "tracker_link"
     __table_args__ = (
         within_project("run_id", "run"),
+        Index("uq_tracker_link_project_id", "project_id", "id", unique=True),
+        Index(None, "project_id", "external_run_id"),
         UniqueConstraint("project_id", "run_id", "kind", "uri", "external_run_id"),
         one_of("kind", ("mlflow", "wandb")),
     )

@@ -1,0 +1,92 @@
+"""`cairn-server worker`, and the worker that `serve` keeps beside itself on the embedded database.
+
+A worker is a process of its own: trackers' libraries, which are large, are loaded there and nowhere else.
+"""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from types import FrameType
+from typing import Final
+
+from registry.config import Settings, read_settings
+from registry.db import Database
+from registry.jobs.worker import JobWorker
+
+log = logging.getLogger(__name__)
+
+PARENT: Final = "CAIRN_WORKER_PARENT"  # of a worker beside `serve`: the process without which it ends
+WATCH_SECONDS: Final = 1.0
+START_AGAIN_SECONDS: Final = 5.0
+STOP_SECONDS: Final = 10.0
+
+
+def run_worker(settings: Settings, database: Database) -> None:
+    """Work until told to stop, by SIGTERM or SIGINT, or until the process that started it is gone."""
+    worker = JobWorker(database, settings)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        worker.stop()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    parent = os.environ.get(PARENT, "")
+    if parent.isdigit():
+        threading.Thread(target=_watch, args=(worker, int(parent)), name="parent", daemon=True).start()
+    worker.run()
+
+
+def _watch(worker: JobWorker, parent: int) -> None:
+    """A killed parent tells nobody: its children are given to another process, and that is seen here."""
+    pause = threading.Event()
+    while os.getppid() == parent:
+        pause.wait(WATCH_SECONDS)
+    worker.stop()
+
+
+class WorkerBeside:
+    """A worker as a child of this process: started again where it dies, ended with it."""
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._keep, name="worker", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        child = self._child
+        if child is not None and child.poll() is None:
+            child.terminate()
+            try:
+                child.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                child.kill()
+        self._thread.join(STOP_SECONDS)
+
+    def _keep(self) -> None:
+        while not self._stopping.is_set():
+            environment = os.environ | {PARENT: str(os.getpid())}
+            self._child = subprocess.Popen([sys.executable, "-m", "api.worker"], env=environment)
+            if self._stopping.is_set():  # told to stop between the two
+                self._child.terminate()
+            code = self._child.wait()
+            if not self._stopping.is_set():
+                log.warning("the worker ended with %s; it is started again", code)
+                self._stopping.wait(START_AGAIN_SECONDS)
+
+
+def main() -> None:
+    """The worker beside `serve`, which has brought the database to its schema already."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    settings = read_settings()
+    run_worker(settings, Database(settings.database_url, readers=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -14,6 +14,7 @@ from cairn.watch.attempts import Attempts, Saved
 from cairn.watch.events import Event
 from cairn.watch.state import State
 from cairn.watch.tails import Tail, load_tail, new_lines, save_tail
+from cairn.watch.wandb_rows import is_wandb, new_rows
 
 POINTS_A_CHUNK = 5_000
 # What a checkpoint may lack and a log may know; of these the newest points are kept after they are sent.
@@ -35,8 +36,11 @@ class Curves:
         self._state, self._attempts, self._saved = state, attempts, list(saved)
 
     def read_log(self, path: str) -> Iterator[Event]:
-        """A text log; or a folder of MLflow's file store (`mlruns/<experiment>/<run>`), a file a metric."""
-        if os.path.isdir(path):
+        """A text log, a run's folder of W&B, or one of MLflow's file store (`mlruns/0/<run>`, a file a metric)."""
+        if is_wandb(path):
+            tail = load_tail(self._state, path)
+            yield from self._take(tail, new_rows(tail))
+        elif os.path.isdir(path):
             for metric in _metric_files(Path(path)):
                 name = metric.relative_to(Path(path) / "metrics").as_posix()
                 yield from self._read(str(metric), lambda line, name=name: _mlflow_point(name, line))  # type: ignore[misc]
@@ -62,16 +66,18 @@ class Curves:
 
     def _read(self, path: str, read: Callable[[str], Point | None]) -> Iterator[Event]:
         tail = load_tail(self._state, path)
-        points = (point for line in new_lines(tail) if (point := read(line)) is not None)
+        yield from self._take(tail, (point for line in new_lines(tail) if (point := read(line)) is not None))
+
+    def _take(self, tail: Tail, points: Iterable[Point]) -> Iterator[Event]:
         try:
             if tail.attempt:
                 self._read_on(tail, points)
             else:
                 yield from self._read_first(tail, points)
         except OSError as fault:
-            text = f"{path} cannot be read: {fault.strerror or fault}."
+            text = f"{tail.path} cannot be read: {fault.strerror or fault}."
             if self._state.is_news(text):
-                yield Event("problem", text, {"path": path})
+                yield Event("problem", text, {"path": tail.path})
         save_tail(self._state, tail)
 
     def _read_on(self, tail: Tail, points: Iterable[Point]) -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -104,7 +105,7 @@ def test_a_save_under_way_is_pending_until_its_files_show_it_whole(
 def test_what_cannot_show_that_it_is_whole_is_taken_once_it_is_quiet(
     live: Client, project: str, look: Look, tmp_path: Path
 ) -> None:
-    fixture("accelerate_state", ckpt(tmp_path, "step_10"))
+    written(fixture("accelerate_state", ckpt(tmp_path, "step_10")), time.time())
     assert kinds(look(quiet_seconds=3600.0)) == ["pending"]
     (event,) = look(quiet_seconds=0.0)
     assert event.facts["because"] == "it has not changed for a while"

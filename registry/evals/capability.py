@@ -11,14 +11,16 @@ Where a population is below 20 checkpoints from 3 runs, the chance-normalised me
 the ranking says so. What was not evaluated has no percentile: it is never taken for weak.
 """
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from registry.evals.catalogue import catalogue
-from registry.evals.columns import Column, ScoreTable, normalised, oriented
-from registry.evals.percentiles import Booleans, Floats, Integers, is_population, midranks
+from registry.evals.columns import Column, ScoreTable, normalised
+from registry.evals.percentiles import Booleans, Floats
 
 # A capability is judged on at least this many benchmarks, or this share of those that anybody here was evaluated on.
 ENOUGH_BENCHMARKS: Final = 2
@@ -27,121 +29,141 @@ ENOUGH_SHARE: Final = 0.5
 Basis = Literal["percentile", "absolute"]
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one checkpoint stands. `chosen`: the columns that its percentile rests on, one a family."""
+
+    percentile: float
+    composite: float
+    coverage: float
+    chosen: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Where each checkpoint of a table stands in one capability; arrays are (n,) but where said otherwise.
+    """Where each checkpoint of a table stands in one capability.
 
-    `evaluated`: has any score. `percentile`: NaN where not evaluated, or on too few benchmarks. `composite`: the
-    chance-normalised mean of the same benchmarks. `standing`: what conditions are held against: the percentile, or on
-    the `absolute` basis the composite clipped to 0..1. `chosen`: (n, families) the place of the column that stands for
-    a family, -1 for none. `ranks`: (n, columns) percentiles within each column. `members`: the population.
+    `standing`: (n,) what conditions are held against: the percentile, NaN where not evaluated or on too few benchmarks;
+    or on the `absolute` basis the chance-normalised composite clipped to 0..1. `families`: the places of the columns
+    of each family, the preferred one first. `members`: (n,) the population. It knows no way back to the table, which
+    keeps it: a million rows must go as soon as nobody asks for them.
     """
 
     capability: str
     basis: Basis
-    percentile: Floats
-    composite: Floats
     standing: Floats
-    coverage: Floats
-    evaluated: Booleans
-    chosen: Integers
-    ranks: Floats
+    families: tuple[tuple[int, ...], ...]
+    usable: tuple[tuple[int, ...], ...]
     members: Booleans
+    size: int
     runs: int
 
     @property
-    def size(self) -> int:
-        return int(self.members.sum())
+    def places(self) -> list[int]:
+        return [place for members in self.families for place in members]
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether anybody was evaluated at all."""
+        return bool(self.places)
+
+    @property
+    def is_ranked(self) -> Booleans:
+        """(n,): who was evaluated on enough."""
+        return np.isfinite(self.standing)
+
+    def at(self, table: ScoreTable, row: int) -> Place:
+        """The checkpoint at a row of the table that was ranked.
+
+        Percentile and composite are NaN where it was evaluated on too few benchmarks.
+        """
+        found = (
+            next((place for place in members if math.isfinite(table.ranks(place)[row])), None)
+            for members in self.usable
+        )
+        chosen = tuple(place for place in found if place is not None)
+        coverage = len(chosen) / max(len(self.usable), 1)
+        if not _enough(len(chosen), coverage):
+            return Place(math.nan, math.nan, coverage, chosen)
+        percentile = sum(float(table.ranks(place)[row]) for place in chosen) / len(chosen)
+        points = [_points(table, place, slice(row, row + 1))[0] for place in chosen]
+        known = [float(point) for point in points if math.isfinite(point)]
+        return Place(percentile, sum(known) / len(known) if known else math.nan, coverage, chosen)
 
 
-def rank_capability(table: ScoreTable, capability: str, reference: Booleans | None = None) -> Ranking:
-    """The ranking of every checkpoint of the table; `reference` narrows the population, (n,)."""
-    reference = table.reference if reference is None else table.reference & reference
+def rank_capability(table: ScoreTable, capability: str) -> Ranking:
+    """The ranking of every checkpoint of the table among those of its reference."""
     families = _families(table, capability)
     places = [place for members in families for place in members]
-    ranks = np.full(table.values.shape, np.nan)
-    wide: list[int] = []
-    for place in places:
-        values = oriented(table.values[:, place], table.columns[place])
-        counted = reference & ~table.via[:, place]
-        ranks[:, place] = midranks(values, table.runs, counted)
-        if is_population(values, table.runs, counted):
-            wide.append(place)
+    wide = {place for place in places if table.is_wide(place)}
     basis: Basis = "percentile" if wide else "absolute"
-    usable = [[place for place in members if not wide or place in wide] for members in families]
-    chosen = _choose(ranks, usable)
-    return _summary(table, capability, basis, chosen, ranks, reference, places)
+    usable = tuple(tuple(place for place in members if not wide or place in wide) for members in families)
+    standing = _percentile(table, usable) if wide else _absolute(table, usable)
+    members, size, runs = table.members_of(places)
+    return Ranking(capability, basis, standing, families, usable, members, size, runs)
 
 
-def _summary(
-    table: ScoreTable,
-    capability: str,
-    basis: Basis,
-    chosen: Integers,
-    ranks: Floats,
-    reference: Booleans,
-    places: list[int],
-) -> Ranking:
-    count = (chosen >= 0).sum(axis=1)
-    coverage = count / max(chosen.shape[1], 1)
-    enough = (count >= ENOUGH_BENCHMARKS) | ((count > 0) & (coverage >= ENOUGH_SHARE))
-    points = np.full(ranks.shape, np.nan)
-    for place in places:
-        points[:, place] = normalised(table.values[:, place], table.columns[place])
-    percentile = np.where(enough, _mean_of_chosen(ranks, chosen), np.nan)
-    composite = np.where(enough, _mean_of_chosen(points, chosen), np.nan)
-    absolute = np.where(np.isfinite(composite), np.clip(composite, 0.0, 1.0), percentile)
-    evaluated = np.asarray(np.isfinite(table.values[:, places]).any(axis=1))
-    own = np.isfinite(table.values[:, places]) & ~table.via[:, places]
-    members = np.asarray(reference & own.any(axis=1))
-    return Ranking(
-        capability,
-        basis,
-        percentile,
-        composite,
-        percentile if basis == "percentile" else absolute,
-        coverage,
-        evaluated,
-        chosen,
-        ranks,
-        members,
-        len(np.unique(table.runs[members])),
-    )
+def _percentile(table: ScoreTable, usable: Sequence[Sequence[int]]) -> Floats:
+    return _mean_over_families(table, usable, lambda place, _: table.ranks(place))
 
 
-def _families(table: ScoreTable, capability: str) -> list[list[int]]:
+def _absolute(table: ScoreTable, usable: Sequence[Sequence[int]]) -> Floats:
+    """The composite clipped to 0..1; the percentile of those of which no figure has a top to its scale."""
+    composite = _mean_over_families(table, usable, lambda place, rows: _points(table, place, rows))
+    return np.where(np.isfinite(composite), np.clip(composite, 0.0, 1.0), _percentile(table, usable))
+
+
+def _points(table: ScoreTable, place: int, rows: slice) -> Floats:
+    return normalised(table.values(place)[rows], table.columns[place])
+
+
+def _mean_over_families(
+    table: ScoreTable, usable: Sequence[Sequence[int]], values_of: Callable[[int, slice], Floats]
+) -> Floats:
+    """The mean of what each row has of every family; NaN where that is too little. A scale without a top is left out.
+
+    The first column of a family in which a row has a rank stands for it.
+    """
+    size = len(table.checkpoints)
+    total, present = np.zeros(size), np.zeros(size, dtype=np.int16)
+    count = np.zeros(size, dtype=np.int16)
+    for members in usable:
+        free = np.ones(size, dtype=bool)
+        for place in members:
+            taken = free & np.isfinite(table.ranks(place))
+            values = values_of(place, slice(None))
+            known = taken & np.isfinite(values)
+            np.add(total, values, out=total, where=known)
+            present += known
+            count += taken
+            free &= ~taken
+    enough = _enough(count, count / max(len(usable), 1))
+    with np.errstate(invalid="ignore"):
+        return np.where(enough, total / present, np.nan)
+
+
+def _enough(count: Any, coverage: Any) -> Any:
+    """Whether so many benchmarks, or that share of them, are enough: of one checkpoint, or of (n,)."""
+    return (count >= ENOUGH_BENCHMARKS) | ((count > 0) & (coverage >= ENOUGH_SHARE))
+
+
+def _families(table: ScoreTable, capability: str) -> tuple[tuple[int, ...], ...]:
     """The columns of each family, the preferred one first: listed metrics, then by how many have it, then as listed.
 
     Parts of a benchmark do not vote: the column of the whole does, whether it was recorded or is their mean.
+    A column without a finite score says nothing of anybody, so it is no benchmark that somebody missed.
     """
     families: dict[str, list[int]] = {}
+    counts: dict[int, int] = {}
     for place, column in enumerate(table.columns):
         if column.benchmark.capability == capability and column.benchmark.part_of is None:
-            families.setdefault(column.benchmark.family, []).append(place)
-    counts = np.isfinite(table.values).sum(axis=0)
+            counts[place] = int(np.count_nonzero(np.isfinite(table.values(place))))
+            if counts[place]:
+                families.setdefault(column.benchmark.family, []).append(place)
 
     def preference(place: int) -> tuple[bool, int, int, int, str]:
         column: Column = table.columns[place]
         position = catalogue().position(column.benchmark)
-        return not column.is_listed, -int(counts[place]), position, column.metric_place, column.name
+        return not column.is_listed, -counts[place], position, column.metric_place, column.name
 
-    return [sorted(members, key=preference) for _, members in sorted(families.items())]
-
-
-def _choose(ranks: Floats, families: list[list[int]]) -> Integers:
-    chosen = np.full((ranks.shape[0], len(families)), -1, dtype=np.int64)
-    for family, members in enumerate(families):
-        for place in reversed(members):
-            chosen[np.isfinite(ranks[:, place]), family] = place
-    return chosen
-
-
-def _mean_of_chosen(values: Floats, chosen: Integers) -> Floats:
-    """The mean over the families of a row; what has no value (a scale without a top) is left out."""
-    if not chosen.shape[1]:
-        return np.full(values.shape[0], np.nan)
-    picked = np.take_along_axis(values, np.maximum(chosen, 0), axis=1)
-    picked = np.where(chosen >= 0, picked, np.nan)
-    present = np.isfinite(picked)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(present, picked, 0.0).sum(axis=1) / present.sum(axis=1))
+    return tuple(tuple(sorted(members, key=preference)) for _, members in sorted(families.items()))

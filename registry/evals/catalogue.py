@@ -167,12 +167,10 @@ class Catalogue:
         from the metric's name. A perplexity under an accuracy benchmark never inherits `higher` from it. Under a mode
         of OpenCompass, a share is counted from 0 to 100.
         """
-        row = self._row_for(name, metric, filter)
-        if filter in PERCENT_FILTERS and row.scale == "fraction":
-            return replace(row, scale="percent", chance=None if row.chance is None else row.chance * 100)
-        return row
+        return as_counted(self.row_for(name, metric, filter), filter)
 
-    def _row_for(self, name: str, metric: str, filter: str) -> Benchmark:
+    def row_for(self, name: str, metric: str, filter: str = "") -> Benchmark:
+        """`for_metric` in the scale of the table, whatever the filter says of how the figures were counted."""
         rows = self._named(name)
         for row in rows:
             if (metric, filter) in row.metrics or any(metric == listed for listed, _ in row.metrics):
@@ -219,6 +217,13 @@ class Catalogue:
             if pair in counts:
                 return pair
         return min(counts, key=lambda pair: (-counts[pair], pair))
+
+
+def as_counted(row: Benchmark, filter: str) -> Benchmark:
+    """The row as figures under this filter are counted: under a mode of OpenCompass a share is from 0 to 100."""
+    if filter not in PERCENT_FILTERS or row.scale != "fraction":
+        return row
+    return replace(row, scale="percent", chance=None if row.chance is None else row.chance * 100)
 
 
 @cache

@@ -1,8 +1,8 @@
-"""Scores as a table: a row for each checkpoint, a column for each (benchmark, metric, filter), NaN where missing."""
+"""Scores as columns: a row for each checkpoint, a column for each (benchmark, metric, filter), NaN where missing."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -38,22 +38,41 @@ class Column:
         return places[0] if places else len(self.benchmark.metrics)
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreTable:
-    """`checkpoints` and `runs` are ids (n,); `values` is (n, columns), `via` marks values of a lossless copy.
+class ScoreTable(Protocol):
+    """`checkpoints` are ids, `runs` numbers from 0 for their runs; both (n,), and so is each column.
 
-    `reference` marks the checkpoints that form the population: live, committed, evaluated themselves.
+    `reference` marks the checkpoints that form the population: live and committed. The table is never changed:
+    whoever keeps one makes the next from it.
     """
 
     checkpoints: Integers
     runs: Integers
     reference: Booleans
     columns: tuple[Column, ...]
-    values: Floats
-    via: Booleans
 
-    def where(self, column: Column) -> int:
-        return self.columns.index(column)
+    def values(self, place: int) -> Floats:
+        """The scores of a column, NaN where missing or not finite."""
+        ...
+
+    def via(self, place: int) -> Booleans | None:
+        """Which values of a column are those of a lossless copy; None where none is."""
+        ...
+
+    def counted(self, place: int) -> Booleans:
+        """Which checkpoints may form the population of a column: evaluated themselves."""
+        ...
+
+    def ranks(self, place: int) -> Floats:
+        """The percentile of each value among those of the population."""
+        ...
+
+    def is_wide(self, place: int) -> bool:
+        """Whether the population of a column is large enough for a percentile."""
+        ...
+
+    def members_of(self, places: list[int]) -> tuple[Booleans, int, int]:
+        """(who of the rows is of the population of any of these columns, how many checkpoints, of how many runs)."""
+        ...
 
 
 def off_scale(values: Floats, benchmark: Benchmark) -> Booleans:
@@ -97,42 +116,46 @@ def normalised(values: Floats, column: Column) -> Floats:
     return np.asarray((values - chance) / (top - chance))
 
 
-def with_wholes(table: ScoreTable) -> ScoreTable:
-    """The table with a column for each benchmark of which only the parts were evaluated, such as 57 subjects of mmlu.
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A benchmark of which only the parts were evaluated: `column` is the mean of those at `places`, by `weights`.
 
-    The whole is the mean of its parts by number of items, as harnesses compute it; missing where a tenth is missing.
+    `total`: the weight of all parts that the benchmark table lists.
     """
-    names = sorted({column.benchmark.part_of for column in table.columns if column.benchmark.part_of})
-    wholes = [whole for name in names if (whole := _whole(table, name)) is not None]
-    if not wholes:
-        return table
-    return replace(
-        table,
-        columns=(*table.columns, *(column for column, _, _ in wholes)),
-        values=np.column_stack([table.values, *(values for _, values, _ in wholes)]),
-        via=np.column_stack([table.via, *(via for _, _, via in wholes)]),
-    )
+
+    column: Column
+    places: tuple[int, ...]
+    weights: tuple[int, ...]
+    total: int
 
 
-def _whole(table: ScoreTable, name: str) -> tuple[Column, Floats, Booleans] | None:
+def wholes_of(columns: Sequence[Column], entry_of: Callable[[str], Benchmark | None]) -> list[Whole]:
+    """A column for each benchmark of which only the parts were evaluated, such as the 57 subjects of mmlu."""
+    names = sorted({column.benchmark.part_of for column in columns if column.benchmark.part_of})
+    return [whole for name in names if (whole := _whole(columns, name, entry_of(name))) is not None]
+
+
+def _whole(columns: Sequence[Column], name: str, benchmark: Benchmark | None) -> Whole | None:
     listed = {part.name: part.sample_count for part in catalogue().parts(name) if part.metrics}
-    benchmark = catalogue().get(name)
-    chosen = _one_per_part(table.columns, listed) if benchmark is not None else []
-    if benchmark is None or not chosen or _is_recorded(table.columns, benchmark, chosen[0]):
+    chosen = _one_per_part(columns, listed) if benchmark is not None else []
+    if benchmark is None or not chosen or _is_recorded(columns, benchmark, chosen[0]):
         return None
-    places = [table.where(column) for column in chosen]
-    counts = np.array([listed[column.benchmark.name] or 1 for column in chosen], dtype=float)
-    total = sum(count or 1 for count in listed.values())
-    values = table.values[:, places]
-    present = np.isfinite(values)
-    share = (present * counts).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(present, values, 0.0) @ counts / share
-    whole = np.where(share >= WHOLE_FROM * total, mean, np.nan)
-    if not np.isfinite(whole).any():
-        return None
+    places = tuple(columns.index(column) for column in chosen)
+    weights = tuple(listed[column.benchmark.name] or 1 for column in chosen)
     column = Column(name, chosen[0].metric, chosen[0].filter, benchmark, parts=len(chosen))
-    return column, whole, np.asarray(table.via[:, places].any(axis=1))
+    return Whole(column, places, weights, sum(count or 1 for count in listed.values()))
+
+
+def mean_of_parts(whole: Whole, parts: Sequence[Floats]) -> Floats:
+    """The mean by number of items, as harnesses compute it; missing where more than a tenth of the items is missing."""
+    share = np.zeros(parts[0].shape)
+    total = np.zeros(parts[0].shape)
+    for values, weight in zip(parts, whole.weights, strict=True):
+        present = np.isfinite(values)
+        share[present] += weight
+        total[present] += values[present] * weight
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(share >= WHOLE_FROM * whole.total, total / share, np.nan)
 
 
 def _is_recorded(columns: Sequence[Column], whole: Benchmark, part: Column) -> bool:

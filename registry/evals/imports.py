@@ -28,6 +28,7 @@ from registry.evals.import_places import (
     find_known,
     place_scores,
 )
+from registry.evals.samples import Sampled, keep_samples
 from registry.evals.scores import NewScore, record_scores
 from registry.ids import to_text
 from registry.projects import ProjectNotFound, find_project
@@ -177,9 +178,22 @@ def _record(session: Session, name: str, found: EvalFile, target: Target, known:
     times: dict[str, int] = {}
     new = [(checkpoint_id, _score(score, times)) for checkpoint_id, score in scored]
     recorded = record_scores(session, project_id, new)
+    sampled = [
+        Sampled(checkpoint_id, score, read.samples)
+        for (checkpoint_id, score), (_, read) in zip(new, scored, strict=True)
+        if read.samples
+    ]
+    unkept = keep_samples(session, project_id, sampled) if sampled else []
     skipped = [SkippedItem(item.item, item.reason) for item in found.skipped]
     skipped += [SkippedItem(f"{count} scores", reason) for reason, count in placed.left_out.items()]
-    notes = [*found.problems, *placed.notes, *notes, *_scale_notes(score for _, score in scored), *_time_notes(times)]
+    notes = [
+        *found.problems,
+        *placed.notes,
+        *notes,
+        *unkept,
+        *_scale_notes(score for _, score in scored),
+        *_time_notes(times),
+    ]
     return FileReport(name, found.format, len(new), recorded, _into(session, project_id, scored), skipped, notes)
 
 

@@ -13,13 +13,13 @@ from sqlalchemy.orm import Session
 
 from registry.checkpoints.errors import CheckpointNotFound
 from registry.evals.catalogue import LOWER_METRICS, catalogue
+from registry.evals.references import PROJECT, find_reference
 from registry.ids import to_text
 from registry.models import Checkpoint, CurrentScore, Run
 
 if TYPE_CHECKING:
-    from registry.evals.capability import Ranking
-    from registry.evals.columns import Column, ScoreTable
-    from registry.evals.percentiles import Booleans
+    from registry.evals.capability import Place, Ranking
+    from registry.evals.population.table import Part, Population, Ranked
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,127 +62,137 @@ class CapabilityStanding:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """`not_evaluated`: capabilities without a score here. `unknown`: benchmarks that no capability claims."""
+    """`not_evaluated`: capabilities without a score here. `unknown`: benchmarks that no capability claims.
+
+    `population`: whom percentiles are among; `reference` says in words which published figures those are.
+    """
 
     checkpoint_id: int
     capabilities: tuple[CapabilityStanding, ...]
     not_evaluated: tuple[str, ...]
     unknown: tuple[str, ...]
+    population: str = PROJECT
+    reference: str | None = None
 
 
-def profile(session: Session, checkpoint_id: int) -> Profile:
-    """The profile of a checkpoint, superseded and pending ones included. Raises CheckpointNotFound."""
-    from registry.evals.capability import rank_capability
-    from registry.evals.score_table import read_columns, read_table
+def profile(session: Session, checkpoint_id: int, population: str = PROJECT) -> Profile:
+    """The profile of a checkpoint, superseded and pending ones included. Raises CheckpointNotFound, UnknownPopulation.
+
+    `population`: whom percentiles are among, the project's checkpoints or a reference ('reference:pythia').
+    """
+    from registry.evals.population.against import Against
+    from registry.evals.population.keeping import population_of
 
     project_id = session.scalar(select(Checkpoint.project_id).where(Checkpoint.id == checkpoint_id))
     if project_id is None:
         raise CheckpointNotFound(f"There is no checkpoint {to_text(checkpoint_id)}.")
-    columns, metric_ids = read_columns(session, [project_id])
-    wanted = [column for column in columns if column.benchmark.capability is not None]
-    table = read_table(session, [project_id], wanted, columns, metric_ids, include=checkpoint_id)
-    own = _own_scores(session, project_id, checkpoint_id)
-    errors = {columns[metric_ids[metric]]: stderr for metric, stderr in own.items() if metric in metric_ids}
-    unknown = {each.name for each in errors if each.benchmark.capability is None and each.metric not in LOWER_METRICS}
+    reference = find_reference(population)
+    kept = population_of(session, [project_id])
+    errors = _own_errors(session, project_id, checkpoint_id, kept)
+    mine = [kept.columns[place] for place in errors]
+    unknown = {each.name for each in mine if each.benchmark.capability is None and each.metric not in LOWER_METRICS}
+    known = {each.benchmark.capability for each in mine}
     names = [each.name for each in catalogue().capabilities]
-    if checkpoint_id not in table.checkpoints:
-        return Profile(checkpoint_id, (), tuple(names), tuple(sorted(unknown)))
-    place = int(table.checkpoints.searchsorted(checkpoint_id))
-    peers = _peers(session, project_id, table, place)
-    standings = []
-    for name in names:
-        ranking = rank_capability(table, name)
-        if ranking.evaluated[place]:
-            of_size = rank_capability(table, name, peers) if peers is not None else None
-            standings.append(_standing(table, ranking, of_size, place, errors))
-    evaluated = {standing.capability for standing in standings}
-    return Profile(
-        checkpoint_id,
-        tuple(standings),
-        tuple(name for name in names if name not in evaluated),
-        tuple(sorted(unknown)),
-    )
+    asked = [name for name in names if name in known]
+    row = kept.row_of(checkpoint_id)
+    words = None if reference is None else reference.words
+    if row is None or not asked:  # registered this moment: it has no score that counts yet
+        return Profile(checkpoint_id, (), tuple(names), tuple(sorted(unknown)), population, words)
+    kept.load(session, kept.places_of(asked))
+    table: Ranked = kept if reference is None else Against(kept, reference)
+    peers = _peers(session, kept, row) if reference is None else None
+    found = [_standing(table, name, peers, row, errors) for name in asked if _is_evaluated(table, name, row)]
+    missing = tuple(name for name in names if name not in {each.capability for each in found})
+    return Profile(checkpoint_id, tuple(found), missing, tuple(sorted(unknown)), population, words)
 
 
-def _own_scores(session: Session, project_id: int, checkpoint_id: int) -> dict[int, float | None]:
+def _own_errors(
+    session: Session, project_id: int, checkpoint_id: int, population: "Population"
+) -> dict[int, float | None]:
+    """The columns in which the checkpoint has a score, with the standard error of each."""
     query = select(CurrentScore.score_metric_id, CurrentScore.stderr).where(
         CurrentScore.project_id == project_id, CurrentScore.checkpoint_id == checkpoint_id
     )
-    return {row.score_metric_id: row.stderr for row in session.execute(query)}
+    places = population.head.metric_ids
+    return {places[metric]: stderr for metric, stderr in session.execute(query) if metric in places}
 
 
-def _peers(session: Session, project_id: int, table: "ScoreTable", place: int) -> "Booleans | None":
-    """Which checkpoints are of the same power-of-two size as this one; None where its size is not known."""
+def _is_evaluated(table: "Ranked", capability: str, row: int) -> bool:
+    return any(math.isfinite(table.values(place)[row]) for place in table.places_of([capability]))
+
+
+def _peers(session: Session, population: "Population", row: int) -> "Part | None":
+    """The checkpoints of the same power-of-two size as this one; None where its size is not known."""
     import numpy as np
 
-    rows = session.execute(select(Run.id, Run.parameter_count).where(Run.project_id == project_id))
+    rows = session.execute(select(Run.id, Run.parameter_count).where(Run.project_id.in_(population.project_ids)))
     band = {row.id: row.parameter_count.bit_length() for row in rows if row.parameter_count}
-    mine = band.get(int(table.runs[place]))
+    mine = band.get(int(population.rows.run_ids[row]))
     if mine is None:
         return None
-    same = [run for run, size in band.items() if size == mine]
-    return np.isin(table.runs, np.array(same, dtype=np.int64))
+    same = np.array(sorted(run for run, size in band.items() if size == mine), dtype=np.int64)
+    return population.narrowed(("size", mine), np.isin(population.rows.run_ids, same))
 
 
 def _standing(
-    table: "ScoreTable",
-    ranking: "Ranking",
-    of_size: "Ranking | None",
-    place: int,
-    errors: dict["Column", float | None],
+    table: "Ranked", capability: str, peers: "Part | None", row: int, errors: dict[int, float | None]
 ) -> CapabilityStanding:
-    known = catalogue().capability(ranking.capability)
+    known = catalogue().capability(capability)
     assert known is not None
-    ranked = ranking.basis == "percentile"
-    sized = of_size is not None and of_size.basis == "percentile"
+    ranking = table.ranking(capability)
+    stands = ranking.at(table, row)
     return CapabilityStanding(
         capability=known.name,
         title=known.title,
         title_zh=known.title_zh,
-        percentile=_or_none(ranking.percentile[place]) if ranked else None,
-        percentile_for_size=_or_none(of_size.percentile[place]) if sized and of_size else None,
-        composite=_or_none(ranking.composite[place]),
-        coverage=round(float(ranking.coverage[place]), 4),
+        percentile=_or_none(stands.percentile) if ranking.basis == "percentile" else None,
+        percentile_for_size=_among(peers, capability, int(table.checkpoints[row])),
+        composite=_or_none(stands.composite),
+        coverage=round(stands.coverage, 4),
         population_size=ranking.size,
         population_runs=ranking.runs,
-        benchmarks=tuple(_scores(table, ranking, place, errors)),
-        warning=_warning(ranking, place),
+        benchmarks=tuple(_scores(table, capability, stands.chosen, row, errors)),
+        warning=_warning(ranking, stands),
     )
 
 
+def _among(peers: "Part | None", capability: str, checkpoint_id: int) -> float | None:
+    if peers is None:
+        return None
+    ranking, row = peers.ranking(capability), peers.row_of(checkpoint_id)
+    assert row is not None  # it is of its own size
+    return _or_none(ranking.at(peers, row).percentile) if ranking.basis == "percentile" else None
+
+
 def _scores(
-    table: "ScoreTable", ranking: "Ranking", place: int, errors: dict["Column", float | None]
+    table: "Ranked", capability: str, used: Sequence[int], row: int, errors: dict[int, float | None]
 ) -> Sequence[ProfileScore]:
     """Those that the percentile rests on first, then the others of the capability; parts only where nothing else."""
     from registry.evals.columns import off_scale
 
-    used = [int(column) for column in ranking.chosen[place] if column >= 0]
-    present = [
-        number
-        for number, column in enumerate(table.columns)
-        if column.benchmark.capability == ranking.capability and math.isfinite(table.values[place, number])
-    ]
-    others = [number for number in present if number not in used and table.columns[number].benchmark.part_of is None]
+    present = [place for place in table.places_of([capability]) if math.isfinite(table.values(place)[row])]
+    others = [place for place in present if place not in used and table.columns[place].benchmark.part_of is None]
     found = []
-    for number in (*used, *others) or present:
-        column, value = table.columns[number], table.values[place, number : number + 1]
+    for place in (*used, *others) or present:
+        column, value = table.columns[place], table.values(place)[row : row + 1]
+        via = table.via(place)
         found.append(
             ProfileScore(
                 column.name,
                 column.metric,
                 column.filter,
                 float(value[0]),
-                errors.get(column),
-                _or_none(ranking.ranks[place, number]),
+                errors.get(place),
+                _or_none(table.ranks(place)[row]),
                 column.parts,
-                bool(table.via[place, number]),
+                via is not None and bool(via[row]),
                 bool(off_scale(value, column.benchmark)[0]),
             )
         )
     return found
 
 
-def _warning(ranking: "Ranking", place: int) -> str | None:
+def _warning(ranking: "Ranking", stands: "Place") -> str | None:
     from registry.evals.percentiles import MINIMUM_CHECKPOINTS, MINIMUM_RUNS
 
     if ranking.basis == "absolute":
@@ -190,7 +200,7 @@ def _warning(ranking: "Ranking", place: int) -> str | None:
             f"{ranking.size} checkpoints of {ranking.runs} runs are too few for a percentile: "
             f"it takes {MINIMUM_CHECKPOINTS} of {MINIMUM_RUNS}."
         )
-    if not math.isfinite(ranking.percentile[place]):
+    if not math.isfinite(stands.percentile):
         return "Evaluated on too few of the benchmarks that others were evaluated on to be ranked."
     return None
 

@@ -1,8 +1,8 @@
 """Read eval results back: every result of some checkpoints, with all that makes two of them comparable."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import or_, select
@@ -10,10 +10,10 @@ from sqlalchemy.orm import Session
 
 from registry import strict_json
 from registry.db import join_number, to_micros
-from registry.evals.catalogue import Benchmark, catalogue
+from registry.evals.project_table import ProjectTable, read_project_table
 from registry.models import Benchmark as BenchmarkRow
 from registry.models import LineageEdge, Score, ScoreMetric, ScoreSeries
-from registry.types import LOSSLESS, Direction
+from registry.types import LOSSLESS
 
 MAX_COPIES: Final = 200  # lossless copies of one checkpoint whose evaluations count for it
 ScoreKey = tuple[str, str, str]
@@ -41,27 +41,7 @@ class EvalResult:
         return self.benchmark, self.metric, self.filter
 
 
-class Readings:
-    """How the figures of a project's benchmarks read: what it recorded of its own, else the shipped table."""
-
-    def __init__(self, own: Mapping[str, BenchmarkRow]) -> None:
-        self._own = own
-
-    def __call__(self, name: str, metric: str, filter: str = "") -> Benchmark:
-        entry = catalogue().for_metric(name, metric, filter)
-        own = self._own.get(name)
-        if own is None:
-            return entry
-        given: dict[str, Any] = {
-            column: value
-            for column in ("capability", "scale", "chance", "sample_count")
-            if (value := getattr(own, column)) is not None
-        }
-        if own.direction is not None:
-            given["direction"] = Direction(own.direction)
-        if own.preferred_metrics is not None:
-            given["metrics"] = tuple((each[0], each[1]) for each in json.loads(own.preferred_metrics))
-        return replace(entry, **given) if given else entry
+Readings = ProjectTable  # how the figures of a project's benchmarks read
 
 
 def results_of(
@@ -71,9 +51,9 @@ def results_of(
 
     Results of lossless copies (converted, resharded) count for it, after its own, marked with `via`.
     """
-    stands_for = _lossless_copies(session, project_id, checkpoint_ids)
+    stands_for = lossless_copies(session, project_id, checkpoint_ids)
     query = (
-        select(Score, ScoreSeries, ScoreMetric, BenchmarkRow)
+        select(Score, ScoreSeries, ScoreMetric, BenchmarkRow.name)
         .join(ScoreSeries, (ScoreSeries.project_id == Score.project_id) & (ScoreSeries.id == Score.series_id))
         .join(
             ScoreMetric,
@@ -86,20 +66,25 @@ def results_of(
         .where(Score.project_id == project_id, Score.checkpoint_id.in_(sorted(stands_for)))
     )
     newest: dict[tuple[int, int], tuple[tuple[bool, int, int], EvalResult]] = {}
-    own: dict[str, BenchmarkRow] = {}
     for score, series, metric, benchmark in session.execute(query):
-        own[benchmark.name] = benchmark
         for checkpoint_id in stands_for[score.checkpoint_id]:
             via = None if checkpoint_id == score.checkpoint_id else score.checkpoint_id
             at = 0 if score.evaluated_at is None else to_micros(score.evaluated_at)
             order = (via is None, at, score.arrival)
             key = (checkpoint_id, score.series_id)
             if key not in newest or order > newest[key][0]:
-                newest[key] = (order, _row(score, series, metric, benchmark.name, via))
+                newest[key] = (order, _row(score, series, metric, benchmark, via))
     found: dict[int, list[EvalResult]] = {checkpoint_id: [] for checkpoint_id in checkpoint_ids}
     for (checkpoint_id, _), (_, row) in sorted(newest.items(), key=lambda item: item[1][0], reverse=True):
         found[checkpoint_id].append(row)
-    return found, Readings(own)
+    return found, read_project_table(session, [project_id])
+
+
+@lru_cache(maxsize=4096)
+def _conditions(text: str) -> Mapping[str, Any]:
+    """What else two results must share; the same few texts stand behind thousands of scores."""
+    found: Mapping[str, Any] = strict_json.loads(text.encode())
+    return found
 
 
 def _row(score: Score, series: ScoreSeries, metric: ScoreMetric, benchmark: str, via: int | None) -> EvalResult:
@@ -116,12 +101,12 @@ def _row(score: Score, series: ScoreSeries, metric: ScoreMetric, benchmark: str,
         version=series.version,
         harness=series.harness,
         harness_version=series.harness_version,
-        comparability=strict_json.loads(series.comparability.encode()),
+        comparability=_conditions(series.comparability),
         via=via,
     )
 
 
-def _lossless_copies(session: Session, project_id: int, checkpoint_ids: Sequence[int]) -> dict[int, set[int]]:
+def lossless_copies(session: Session, project_id: int, checkpoint_ids: Sequence[int]) -> dict[int, set[int]]:
     """For each checkpoint with the same weights as one of these, itself included: the ones it stands for."""
     stands_for = {checkpoint_id: {checkpoint_id} for checkpoint_id in checkpoint_ids}
     level = set(checkpoint_ids)

@@ -11,12 +11,14 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
-from sqlalchemy import bindparam, func, select, tuple_
+from sqlalchemy import bindparam, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
-from registry import strict_json
+from registry import outbox, strict_json, watching
+from registry.changes import note_changes
 from registry.db import Base, now, split_number, to_micros
 from registry.errors import FieldError, Invalid
+from registry.evals.copies import spread_over_copies
 from registry.ids import new_id, new_ids, to_text
 from registry.models import Benchmark, CurrentScore, Replica, Score, ScoreMetric, ScoreSeries
 from registry.upsert import any_of, chunks, insert_missing, send_rows
@@ -144,6 +146,13 @@ def record_scores(
     insert_missing(session, Score, fresh)
     metric_of = dict(series.values())
     _make_current(session, [row | {"score_metric_id": metric_of[row["series_id"]]} for row in fresh])
+    scored_ids = {row["checkpoint_id"] for row in fresh}
+    note_changes(session, project_id, scored_ids)
+    watching.scores_arrived(session, project_id, scored_ids)
+    if not unscored:  # a checkpoint that is new has no copies yet
+        spread_over_copies(session, project_id, scored_ids)
+    if not unscored:  # a checkpoint that is registered with its scores is announced itself
+        outbox.announce(session, project_id, "score.recorded", sorted({row["checkpoint_id"] for row in fresh}))
     return len(fresh)
 
 
@@ -155,7 +164,10 @@ def _make_current(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
         before = newest.get(key)
         if before is None or (micros, row["arrival"]) > (before["evaluated_micros"], before["arrival"]):
             names = ("project_id", "checkpoint_id", "score_metric_id", "series_id", "value", "special", "stderr")
-            newest[key] = {name: row[name] for name in (*names, "arrival")} | {"evaluated_micros": micros}
+            newest[key] = {name: row[name] for name in (*names, "arrival")} | {
+                "evaluated_micros": micros,
+                "via_checkpoint_id": None,
+            }
     if not newest:
         return
     send_rows(session, CurrentScore, [newest[key] for key in sorted(newest)], _only_if_newer)
@@ -163,11 +175,12 @@ def _make_current(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def _only_if_newer(statement: Any) -> Any:
     new, old = statement.excluded, CurrentScore
-    columns = ("series_id", "value", "special", "stderr", "evaluated_micros", "arrival")
+    columns = ("series_id", "value", "special", "stderr", "evaluated_micros", "arrival", "via_checkpoint_id")
+    newer = tuple_(new.evaluated_micros, new.arrival) > tuple_(old.evaluated_micros, old.arrival)
     return statement.on_conflict_do_update(
         index_elements=["project_id", "checkpoint_id", "score_metric_id"],
         set_={name: new[name] for name in columns},
-        where=tuple_(new.evaluated_micros, new.arrival) > tuple_(old.evaluated_micros, old.arrival),
+        where=or_(old.via_checkpoint_id.is_not(None), newer),
     )
 
 
@@ -214,6 +227,13 @@ def _series_ids(session: Session, project_id: int, scores: Sequence[NewScore]) -
         )
         found |= _known_series(session, project_id, [digests[key] for key in missing])
     return {key: found[digest] for key, digest in digests.items()}
+
+
+def series_ids(session: Session, project_id: int, scores: Sequence[NewScore]) -> dict[SeriesKey, int]:
+    """The series of scores that are recorded, by key."""
+    digests = {key: _series_digest(key) for key in {score.series_key for score in scores}}
+    found = _known_series(session, project_id, list(digests.values()))
+    return {key: found[digest][0] for key, digest in digests.items() if digest in found}
 
 
 def _known_series(session: Session, project_id: int, digests: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:

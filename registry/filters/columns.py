@@ -17,7 +17,7 @@ from registry.filters import tables
 from registry.filters.fields import Reference
 from registry.filters.scores import ScoreChoice
 from registry.filters.tables import checkpoint
-from registry.types import PieceName, Presence, Resumability
+from registry.types import LrPhase, PieceName, Presence, Resumability
 
 Expression = Any  # a column expression of SQLAlchemy, whose own types say less than the catalogue does
 
@@ -31,6 +31,10 @@ _JOINED: dict[str, tuple[Any, str]] = {
     "data_version": (tables.data_version, "data_version_id"),
 }
 _ALWAYS_THERE = ("run", "attempt")
+
+# A rate of at least this share of the run's highest is at the top; fewer rates than these make no course.
+AT_THE_TOP = 0.99
+ENOUGH_RATES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,8 @@ class Columns:
                 return Value(resumability())
             case "bytes":
                 return Value(_largest_replica())
+            case "lr_phase":
+                return Value(lr_phase())
             case _:
                 return Value(checkpoint.c[name])
 
@@ -188,6 +194,25 @@ def resumability() -> Expression:
         (or_(optimizer == unknown, position == unknown), Resumability.UNKNOWN.value),
         (random == present, Resumability.EXACT.value),
         else_=Resumability.RESUMABLE.value,
+    )
+
+
+@cache
+def lr_phase() -> Expression:
+    """`registry.evals.population.phases` in SQL: warm-up before the run's highest rate is reached, decay after it.
+
+    Unknown where the checkpoint, or most of its run, does not say its learning rate.
+    """
+    peer = tables.checkpoint.alias("peer")
+    of_run = (peer.c.project_id == checkpoint.c.project_id, peer.c.run_id == checkpoint.c.run_id)
+    top = _scalar(select(func.max(peer.c.lr)).where(*of_run))
+    known = _scalar(select(func.count(peer.c.lr)).where(*of_run))
+    first = _scalar(select(func.min(peer.c.step)).where(*of_run, peer.c.lr >= AT_THE_TOP * top))
+    return case(
+        (or_(checkpoint.c.lr.is_(None), known < ENOUGH_RATES), null()),
+        (checkpoint.c.lr >= AT_THE_TOP * top, LrPhase.STABLE.value),
+        (checkpoint.c.step < first, LrPhase.WARM_UP.value),
+        else_=LrPhase.DECAY.value,
     )
 
 

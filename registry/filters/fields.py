@@ -11,7 +11,7 @@ from enum import StrEnum
 from registry.filters.errors import InvalidFilter, did_you_mean
 from registry.filters.print import field_to_text
 from registry.filters.syntax import Field
-from registry.types import CheckpointState, Kind, Presence, Resumability, Tier
+from registry.types import CheckpointState, Kind, LrPhase, Presence, Resumability, Tier
 
 
 class FieldType(StrEnum):
@@ -70,6 +70,7 @@ _SPECS: list[FieldSpec] = [
     *_closed(_T.CHOICE, "kind", choices=Kind),
     *_closed(_T.CHOICE, "state", choices=CheckpointState),
     *_closed(_T.CHOICE, "resumability", choices=Resumability),
+    *_closed(_T.CHOICE, "lr_phase", choices=LrPhase),
     *_closed(_T.CHOICE, "pieces.weights", "pieces.optimizer", choices=Presence),
     *_closed(_T.CHOICE, "pieces.data_position", "pieces.random_state", choices=Presence),
     *_closed(_T.CHOICE, "replicas.tier", choices=Tier, some=True),

@@ -1,9 +1,9 @@
 """A parsed filter and order, made ready for a database: scope, scores chosen, percentiles fetched."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -17,8 +17,12 @@ from registry.filters.fields import find_field
 from registry.filters.print import field_to_text
 from registry.filters.scores import ScoreChoice, choose_scores
 
-# Percentile (a fraction) of each checkpoint in a capability; None where no population is large enough.
-CapabilityResolver = Callable[[str], Mapping[int, float] | None]
+
+class CapabilityResolver(Protocol):
+    """Percentile (a fraction) of each checkpoint in a capability among those of the projects `within` (None: all that
+    the caller may read); None where no population is large enough."""
+
+    def __call__(self, name: str, within: Collection[int] | None = None, /) -> Mapping[int, float] | None: ...
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def prepare(
     scope, node = _narrowed(session, project_ids, node)
     scores = choose_scores(session, scope, _names_of("scores", [use.field for use in used]))
     shown = tuple(dict.fromkeys(use.field for use in used if not find_field(use.field, "").spec.some))
-    return Prepared(node, order, shown, scope, scores, _percentiles(used, capabilities), _is_sqlite(session))
+    return Prepared(node, order, shown, scope, scores, _percentiles(used, capabilities, scope), _is_sqlite(session))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +106,16 @@ def _names_of(group: str, fields: Sequence[syntax.Field]) -> list[tuple[str, ...
     return [reference.names for reference in references if reference.spec.path == (group,)]
 
 
-def _percentiles(used: Sequence[_Use], capabilities: CapabilityResolver | None) -> dict[str, Mapping[int, float]]:
+def _percentiles(
+    used: Sequence[_Use], capabilities: CapabilityResolver | None, scope: frozenset[int] | None
+) -> dict[str, Mapping[int, float]]:
+    """Among the checkpoints of the projects that the filter names: another project's may share no benchmark."""
     found: dict[str, Mapping[int, float]] = {}
     for use in used:
         if use.field.segments[0] != "capabilities" or use.field.segments[1] in found:
             continue
         name = use.field.segments[1]
-        percentiles = capabilities(name) if capabilities is not None else None
+        percentiles = capabilities(name, scope) if capabilities is not None else None
         if percentiles is None:
             what = f"there are too few scored checkpoints to rank {name!r}, or no such capability"
             expected = ["a capability with a population of at least 20 checkpoints from 3 runs"]

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from registry.evals.catalogue import catalogue, key_of
+from registry.evals.project_table import ProjectTable, read_project_table
 from registry.filters.print import field_to_text
 from registry.filters.syntax import Field
 from registry.filters.tables import benchmark as benchmark_table
@@ -46,40 +46,43 @@ _Pairs = dict[tuple[str, str], list[tuple[int, int]]]
 
 
 def choose_scores(
-    session: Session, project_ids: Collection[int] | None, names: Iterable[tuple[str, ...]]
+    session: Session,
+    project_ids: Collection[int] | None,
+    names: Iterable[tuple[str, ...]],
+    table: ProjectTable | None = None,
 ) -> dict[tuple[str, ...], ScoreChoice | None]:
-    """The choice for each (benchmark[, metric[, filter]]) within the projects; None where nothing occurs."""
+    """The choice for each (benchmark[, metric[, filter]]) within the projects; None where nothing occurs.
+
+    `table`: the benchmark table of the projects, where the caller has read it already.
+    """
     wanted = list(dict.fromkeys(names))
     if not wanted:
         return {}
+    table = table or read_project_table(session, project_ids)
     found = _occurring(session, project_ids, {name[0] for name in wanted})
-    aliases = _aliased(session, project_ids, {name[0] for name in wanted} - found.keys())
+    aliases = _aliased(session, project_ids, {name[0] for name in wanted} - found.keys(), table)
     if aliases:
         found |= _occurring(session, project_ids, set(aliases.values()))
     choices: dict[tuple[str, ...], ScoreChoice | None] = {}
     for name in wanted:
         benchmark = aliases.get(name[0], name[0])
-        choices[name] = _choose(session, benchmark, found.get(benchmark, {}), name[1:])
+        choices[name] = _choose(session, benchmark, found.get(benchmark, {}), name[1:], table)
     return choices
 
 
-def _choose(session: Session, benchmark: str, pairs: _Pairs, rest: tuple[str, ...]) -> ScoreChoice | None:
+def _choose(
+    session: Session, benchmark: str, pairs: _Pairs, rest: tuple[str, ...], table: ProjectTable
+) -> ScoreChoice | None:
     wanted = tuple("" if part == NO_NAME else part for part in rest)
     left = {pair: series for pair, series in pairs.items() if pair[: len(wanted)] == wanted}
     if not left:
         return None
     counts = dict.fromkeys(left, 1)
-    if len(left) > 1 and not _listed(benchmark, left):
+    if len(left) > 1 and not table.decides(benchmark, left):
         counts = {pair: _frequency(session, series) for pair, series in left.items()}
-    pair = catalogue().preferred_metric(benchmark, counts)
+    pair = table.preferred_metric(benchmark, counts)
     assert pair is not None
     return ScoreChoice(benchmark, *pair, tuple(sorted(left[pair])))
-
-
-def _listed(benchmark: str, pairs: Iterable[tuple[str, str]]) -> bool:
-    """Whether the benchmark table decides, so that nothing needs counting."""
-    known = catalogue().get(benchmark)
-    return known is not None and bool(set(known.metrics) & set(pairs))
 
 
 def _frequency(session: Session, series: list[tuple[int, int]]) -> int:
@@ -112,22 +115,20 @@ def _occurring(session: Session, project_ids: Collection[int] | None, names: set
     return dict(found)
 
 
-def _aliased(session: Session, project_ids: Collection[int] | None, names: set[str]) -> dict[str, str]:
+def _aliased(
+    session: Session, project_ids: Collection[int] | None, names: set[str], table: ProjectTable
+) -> dict[str, str]:
     """For each name that no result wrote: the one in use that means the same benchmark."""
     if not names:
         return {}
-    used = sorted(set(session.scalars(_within(select(benchmark_table.c.name), project_ids).distinct())))
-    same = {name: [other for other in used if _identity(other) == _identity(name)] for name in names}
-    return {name: _best_spelling(name, others) for name, others in same.items() if others}
+    scored = select(benchmark_table.c.name).join(score_metric, score_metric.c.benchmark_id == benchmark_table.c.id)
+    used = sorted(set(session.scalars(_within(scored, project_ids).distinct())))
+    same = {name: [other for other in used if table.identity(other) == table.identity(name)] for name in names}
+    return {name: _best_spelling(name, others, table) for name, others in same.items() if others}
 
 
-def _identity(name: str) -> str:
-    known = catalogue().get(name)
-    return key_of(known.name if known else name)
-
-
-def _best_spelling(name: str, others: list[str]) -> str:
-    known = catalogue().get(name)
+def _best_spelling(name: str, others: list[str], table: ProjectTable) -> str:
+    known = table.get(name)
     return known.name if known and known.name in others else others[0]
 
 

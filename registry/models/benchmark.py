@@ -21,10 +21,12 @@ class Benchmark(Base):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     project_id: Mapped[int] = mapped_column(ForeignKey("project.id"))
     name: Mapped[str]  # as the results wrote it
-    capability: Mapped[str | None]
+    capability: Mapped[str | None]  # '' is none, whatever the shipped table says
     direction: Mapped[str | None]
     scale: Mapped[str | None]
     chance: Mapped[float | None]
     sample_count: Mapped[int | None]
     preferred_metrics: Mapped[str | None]  # JSON list of [metric, filter]
     created_at: Mapped[datetime]
+    same_as: Mapped[str | None]  # another name for this benchmark of the table, whose row it is read by
+    note: Mapped[str | None]

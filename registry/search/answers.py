@@ -62,21 +62,29 @@ class CapabilityPopulation:
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """Whom the results were ranked among. `of_size`: those of the model size that the query names, not all."""
+    """Whom the results were ranked among. `of_size`: those of the model size that the query names, not all.
+
+    `reference`: published figures that they were ranked among instead of the project's own checkpoints.
+    """
 
     size: int
     capabilities: tuple[CapabilityPopulation, ...] = ()
     of_size: bool = False
     warnings: tuple[str, ...] = ()
+    reference: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Interpretation:
-    """How the query was understood. `resolved`: for each benchmark, the metric and filter that were read."""
+    """How the query was understood. `resolved`: for each benchmark, the metric and filter that were read.
+
+    `order`: what comes first among those that meet everything: the best `match`, the `newest` or the `oldest`.
+    """
 
     conditions: tuple[Condition, ...]
     unparsed: tuple[str, ...]
     resolved: Mapping[str, str | None]
+    order: str = "match"
 
 
 @dataclass(frozen=True, slots=True)

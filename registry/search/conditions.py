@@ -19,6 +19,7 @@ from registry.filters.print import to_text
 
 STRONG: Final = "strong"
 WEAK: Final = "weak"
+LIKE: Final = "like"  # of a search for more like a checkpoint: the percentile at which that stands
 COMPARISONS: Final = ("=", "!=", "<", "<=", ">", ">=")
 DEFAULT_THRESHOLD: Final = {STRONG: 0.8, WEAK: 0.2}
 MAX_CONDITIONS: Final = 50

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Final, Protocol
 
 from registry.errors import Malformed
@@ -31,6 +31,15 @@ class Known(Protocol):
     def is_benchmark(self, name: str) -> bool: ...
 
     def is_run(self, name: str) -> bool: ...
+
+    def run_kind(self, words: Sequence[str]) -> str | None:
+        """The kind of some run that is one of these words, as it is spelled there; the first of the words goes before
+        the others. None where there is none."""
+        ...
+
+    def family(self, name: str) -> str | None:
+        """The family of some run's model that is called this in any case of letters; None where there is none."""
+        ...
 
     def project(self, name: str) -> str | None:
         """The project that is called this in any case of letters; None where there is none."""

@@ -2,41 +2,43 @@
 
 import math
 
+from registry.evals.population.table import Ranked
 from registry.search.answers import BenchmarkEvidence, Evidence
 from registry.search.conditions import CapabilityCondition
-from registry.search.evaluation import Evaluation, ScoreCondition
+from registry.search.evaluation import Evaluation
 
 
-def evidence_of(found: Evaluation, condition: ScoreCondition, place: int) -> Evidence:
-    """The evidence that the checkpoint at a place of the table has for one condition."""
-    met = bool(found.met[place, found.scored.index(condition)])
+def evidence_of(found: Evaluation, number: int, row: int) -> Evidence:
+    """The evidence that the checkpoint at a row of the table has for one of the conditions on scores."""
+    condition, table = found.scored[number], found.table
+    met = bool(found.held[number].met[row])
     if isinstance(condition, CapabilityCondition):
         ranking = found.rankings[condition.capability]
-        columns = [int(column) for column in ranking.chosen[place] if column >= 0]
+        stands = ranking.at(table, row)
         return Evidence(
             condition,
             condition.capability,
-            _or_none(ranking.percentile[place]),
-            _or_none(ranking.composite[place]),
-            round(float(ranking.coverage[place]), 4),
+            _or_none(stands.percentile),
+            _or_none(stands.composite),
+            round(stands.coverage, 4),
             ranking.basis,
             met,
-            tuple(_benchmark(found, place, column, ranking.ranks[place, column]) for column in columns),
+            tuple(benchmark_evidence(table, row, place) for place in stands.chosen),
         )
-    column = found.places.get(condition)
-    if column is None or not math.isfinite(found.table.values[place, column]):
+    place = found.places.get(condition)
+    if place is None or not math.isfinite(table.values(place)[row]):
         return Evidence(condition, None, None, None, 0.0, "absolute", met, ())
-    rank = float(found.ranks[condition][place])
-    shown = (_benchmark(found, place, column, rank),)
-    capability = found.table.columns[column].benchmark.capability
-    return Evidence(condition, capability, _or_none(rank), None, 1.0, "absolute", met, shown)
+    shown = benchmark_evidence(table, row, place)
+    capability = table.columns[place].benchmark.capability
+    return Evidence(condition, capability, shown.percentile, None, 1.0, "absolute", met, (shown,))
 
 
-def _benchmark(found: Evaluation, place: int, column: int, rank: float) -> BenchmarkEvidence:
-    shown = found.table.columns[column]
-    value = float(found.table.values[place, column])
-    via = bool(found.table.via[place, column])
-    return BenchmarkEvidence(shown.name, shown.metric, shown.filter, value, _or_none(rank), shown.parts, via)
+def benchmark_evidence(table: Ranked, row: int, place: int) -> BenchmarkEvidence:
+    """A score of the checkpoint at a row, and where it stands in its column."""
+    shown = table.columns[place]
+    value, rank, via = float(table.values(place)[row]), float(table.ranks(place)[row]), table.via(place)
+    copied = via is not None and bool(via[row])
+    return BenchmarkEvidence(shown.name, shown.metric, shown.filter, value, _or_none(rank), shown.parts, copied)
 
 
 def _or_none(number: float) -> float | None:

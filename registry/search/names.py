@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -24,6 +24,12 @@ class Names:
             projects = projects.where(Project.id.in_(sorted(project_ids)))
         self._benchmarks = {name.lower() for name in session.scalars(benchmarks)}
         self._projects = list(session.scalars(projects))
+        kinds = select(Run.kind, Run.model_family).distinct()
+        if project_ids is not None:
+            kinds = kinds.where(Run.project_id.in_(sorted(project_ids)))
+        said = session.execute(kinds).all()
+        self._kinds = sorted({kind for kind, _ in said if kind})
+        self._families = sorted({family for _, family in said if family})
         words = _words(query)
         self._runs = set(session.scalars(runs.where(Run.name.in_(words)))) if words else set()
 
@@ -32,6 +38,15 @@ class Names:
 
     def is_run(self, name: str) -> bool:
         return name in self._runs
+
+    def run_kind(self, words: Sequence[str]) -> str | None:
+        found = (kind for word in words for kind in self._kinds if kind.lower() == word)
+        return next(found, None)
+
+    def family(self, name: str) -> str | None:
+        if name in self._families:
+            return name
+        return next((each for each in self._families if each.lower() == name.lower()), None)
 
     def project(self, name: str) -> str | None:
         if name in self._projects:

@@ -1,26 +1,20 @@
 """A question in plain English or Chinese, read as conditions. No model is asked: the same words mean the same always.
 
-Taken out in this order: comparisons with numbers, steps, dates, projects, runs, sizes of models; the rest is read word
+Taken out in this order: comparisons with numbers, steps, dates, what comes first, projects, runs, kinds of runs,
+families and sizes of models; the rest is read word
 by word. Words that nobody listed come back in `unparsed`; a question with two readings is refused, never guessed at.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from registry.search.clauses import read_clauses
 from registry.search.comparisons import take_comparisons
-from registry.search.conditions import MAX_CONDITIONS, Condition
+from registry.search.conditions import MAX_CONDITIONS
 from registry.search.dates import take_dates
 from registry.search.draft import Draft, Known, UnreadableQuery
+from registry.search.kinds import take_families, take_kinds, take_order
 from registry.search.places import take_projects, take_runs, take_sizes, take_steps
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The conditions in the order of the question, and its words that were not understood."""
-
-    conditions: tuple[Condition, ...]
-    unparsed: tuple[str, ...]
+from registry.search.reading import MATCH, Reading
 
 
 def read_query(query: str, *, now: datetime, known: Known | None = None) -> Reading:
@@ -29,14 +23,17 @@ def read_query(query: str, *, now: datetime, known: Known | None = None) -> Read
     take_comparisons(draft, known)
     take_steps(draft)
     take_dates(draft, now)
+    order = take_order(draft)
     take_projects(draft, known)
     take_runs(draft, known)
+    take_kinds(draft, known)
+    take_families(draft, known)
     take_sizes(draft)
     unparsed = read_clauses(draft, known)
     conditions = tuple(dict.fromkeys(draft.conditions))
-    if not conditions:
+    if not conditions and order == MATCH:
         understood = f" Not understood: {' '.join(unparsed)[:200]}." if unparsed else ""
         raise UnreadableQuery(f"The query names no capability, benchmark or field.{understood}")
     if len(conditions) > MAX_CONDITIONS:
         raise UnreadableQuery(f"The query has {len(conditions)} conditions; at most {MAX_CONDITIONS} are read.")
-    return Reading(conditions, tuple(dict.fromkeys(unparsed)))
+    return Reading(conditions, tuple(dict.fromkeys(unparsed)), order)

@@ -74,7 +74,9 @@ FILLERS: Final = _words("""
     tasks benchmark benchmarks perform performs performed performing performance score scores scoring result
     results ability abilities skill skills capability capabilities level levels area areas side terms respect
     department thing things kind type sort something anything i'm we're i'd that's what's who's let lets hello
-    hi thanks thank 找 找到 找出 找个 查 查找 查一下 查询 搜 搜索 搜一下 帮 帮我 帮忙 请 请问 给 给我 我 我们 想
+    hi thanks thank among first 处于 阶段 保存 时间
+    找 找到 找出 找个 查 查找 查一下 查询 搜 搜索 搜一下 帮 帮我 帮忙 请
+    请问 给 给我 我 我们 想
     想要 想找 要 需要 有 有没有 哪个 哪些 哪 哪一个 什么 一个 一下 个 些 一些 几个 所有 全部 的 地 得 了 着 过
     是 在 于 上 里 中 方面 能力 水平 表现 成绩 分数 得分 任务 模型 检查点 存档 存档点 版本 权重 那 这 那个 这个
     那种 这种 都 就 呢 吗 吧 啊 呀 来 看 看看 看一下 列出 显示 推荐 推荐一个 选 选出 挑 挑一个 可以 能 应该 对
@@ -84,7 +86,7 @@ FILLERS: Final = _words("""
 # Words that hold a shorter word of another meaning: reinforcement learning is not 'strong'. Never understood.
 OPAQUE: Final = _words("""
     强化学习 强化 增强 勉强 高效 高级 低级 低精度 低秩 提高 降低 好像 优化器 优化 差异 差别 差不多 误差 偏差
-    方差 太阳 对齐 上下文 中间 中等 一般 最近 最新 最后 无监督 不同 强迫 平均 马马虎虎 英文 英语
+    方差 太阳 对齐 上下文 中间 中等 一般 最近 最后 无监督 不同 强迫 平均 马马虎虎 英文 英语
 """)
 
 # Several words that are one: the role is the name of a table above, in lower case.
@@ -102,7 +104,7 @@ PHRASES: Final = {
 }
 
 # Words that are conditions on fields. Each is (field, relation, value), all of them together.
-FieldTerms = tuple[tuple[str, str, str], ...]
+FieldTerms = tuple[tuple[str, str, str | bool], ...]
 _RESUME: FieldTerms = tuple((f"pieces.{piece}", "=", "present") for piece in ("weights", "optimizer", "data_position"))
 _FIELD_PHRASES: tuple[tuple[str, FieldTerms], ...] = (
     ("resumable | can be resumed | can resume | can continue training | possible to resume", _RESUME),
@@ -123,7 +125,65 @@ _FIELD_PHRASES: tuple[tuple[str, FieldTerms], ...] = (
     ("本地副本 | 本地磁盘 | 本地有副本", (("replicas.tier", "=", "local"),)),
     ("on shared storage | on nfs | 共享存储 | 共享盘", (("replicas.tier", "=", "shared"),)),
 )
-FIELD_WORDS: Final = {word: terms for phrases, terms in _FIELD_PHRASES for word in _phrases(phrases)}
+_PHASES: tuple[tuple[str, FieldTerms], ...] = (
+    (
+        "before the decay | before decay | before the lr decay | before the learning rate decay | before annealing | "
+        "before the annealing | before the cooldown | before cooldown | before the cool-down | pre-decay | "
+        "pre-anneal | "
+        "退火前 | 退火之前 | 退火以前 | 衰减前 | 衰减之前 | 学习率衰减前 | 学习率衰减之前 | 降学习率之前",
+        (("lr_phase", "!=", "decay"),),
+    ),
+    (
+        "in the decay | during the decay | during decay | in the decay phase | decay phase | while annealing | "
+        "during annealing | in the annealing phase | annealing phase | annealed | "
+        "退火中 | 退火阶段 | 退火期 | 衰减阶段 | "
+        "衰减期 | 学习率衰减阶段 | 退火时",
+        (("lr_phase", "=", "decay"),),
+    ),
+    (
+        "in the stable phase | stable phase | in the constant phase | constant phase | at the full learning rate | "
+        "at the peak learning rate | at peak lr | at full lr | "
+        "稳定阶段 | 稳定期 | 恒定学习率 | 平稳阶段 | 学习率稳定阶段",
+        (("lr_phase", "=", "stable"),),
+    ),
+    (
+        "during warmup | during warm-up | in warmup | in warm-up | in the warmup | in the warm-up | warmup phase | "
+        "warm-up phase | in the warmup phase | in the warm-up phase | 预热阶段 | 预热期 | 预热中 | 热身阶段",
+        (("lr_phase", "=", "warm-up"),),
+    ),
+    (
+        "after warmup | after warm-up | after the warmup | after the warm-up | 预热后 | 预热之后",
+        (("lr_phase", "!=", "warm-up"),),
+    ),
+    ("archive checkpoints | archive checkpoint | 归档存档 | 归档检查点 | 归档 checkpoint", (("kind", "=", "archive"),)),
+    ("light checkpoints | light checkpoint | 轻量存档 | 轻量检查点 | 轻量 checkpoint", (("kind", "=", "light"),)),
+    ("milestones | milestone | milestone checkpoints | 里程碑", (("milestone", "=", True),)),
+)
+FIELD_WORDS: Final = {word: terms for phrases, terms in (*_FIELD_PHRASES, *_PHASES) for word in _phrases(phrases)}
+
+# What comes first of those that meet everything.
+NEWEST_WORDS: Final = _phrases(
+    "newest | latest | most recent | the newest | the latest | the most recent | most recently saved | 最新的 | 最新 | "
+    "最近的一个 | 最近保存的 | 最近一个"
+)
+OLDEST_WORDS: Final = _phrases("oldest | earliest | the oldest | the earliest | 最早的 | 最早 | 最老的 | 最旧的")
+
+# Kinds of runs, each with the other words for it: a team's own word among them is the one that is asked for.
+RUN_KINDS: Final = tuple(
+    _phrases(phrases)
+    for phrases in (
+        "sft | supervised fine-tuned | supervised fine-tuning | supervised finetuning | 监督微调 | 指令微调",
+        "dpo | direct preference optimization | direct preference optimisation",
+        "rlhf | 人类反馈强化学习",
+        "ppo",
+        "grpo",
+        "pretrain | pretraining | pretrained | pre-train | pre-training | pre-trained | 预训练",
+        "finetune | finetuning | finetuned | fine-tune | fine-tuning | fine-tuned | 微调",
+        "midtrain | midtraining | mid-training | mid-train | 中期训练",
+        "continued pretraining | continual pretraining | cpt | 继续预训练 | 增量预训练",
+        "distill | distilled | distillation | 蒸馏",
+    )
+)
 
 # What a number may be compared with besides benchmarks.
 _FIELD_NAMES: Final = (

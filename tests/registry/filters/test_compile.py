@@ -231,7 +231,11 @@ def test_capabilities_compare_by_percentile_and_the_unranked_neither_way(world: 
 
     def found(filter: str, order_by: str = "step") -> list[int]:
         page = list_checkpoints(
-            world.session, project_ids=None, filter=filter, order_by=order_by, capabilities=percentiles.get
+            world.session,
+            project_ids=None,
+            filter=filter,
+            order_by=order_by,
+            capabilities=lambda name, _: percentiles.get(name),
         )
         return [row.checkpoint.step for row in page.rows]
 

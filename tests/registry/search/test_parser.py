@@ -1,5 +1,6 @@
 """What questions mean, and which are refused."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -15,7 +16,7 @@ from registry.search.conditions import (
 from registry.search.draft import UnreadableQuery
 from registry.search.parser import read_query
 from registry.search.vocabulary import EXAMPLES
-from tests.registry.search.queries import REFUSED, UNDERSTOOD
+from tests.registry.search.queries import NAMED, REFUSED, UNDERSTOOD
 
 NOW = datetime(2026, 11, 18, 10, tzinfo=UTC)
 
@@ -36,9 +37,21 @@ class Names:
     """What a database would know."""
 
     def __init__(
-        self, benchmarks: tuple[str, ...] = (), runs: tuple[str, ...] = (), projects: tuple[str, ...] = ()
+        self,
+        benchmarks: tuple[str, ...] = (),
+        runs: tuple[str, ...] = (),
+        projects: tuple[str, ...] = (),
+        kinds: tuple[str, ...] = (),
+        families: tuple[str, ...] = (),
     ) -> None:
         self.benchmarks, self.runs, self.projects = benchmarks, runs, projects
+        self.kinds, self.families = kinds, families
+
+    def run_kind(self, words: Sequence[str]) -> str | None:
+        return next((kind for word in words for kind in self.kinds if kind.lower() == word), None)
+
+    def family(self, name: str) -> str | None:
+        return next((each for each in self.families if each.lower() == name.lower()), None)
 
     def is_benchmark(self, name: str) -> bool:
         return name in self.benchmarks
@@ -55,6 +68,28 @@ def test_a_question_means_what_it_says(query: str, conditions: str, unparsed: st
     reading = read_query(query, now=NOW)
     assert " ".join(map(brief, reading.conditions)) == conditions
     assert " ".join(reading.unparsed) == unparsed
+
+
+KNOWN = Names(
+    benchmarks=("gsm8k", "mmlu", "our_eval"),
+    runs=("llama-7b-v2",),
+    projects=("pythia",),
+    kinds=("SFT", "dpo", "pretraining"),
+    families=("Llama", "Qwen2.5", "OLMo"),
+)
+
+
+@pytest.mark.parametrize(("query", "conditions", "unparsed", "order"), NAMED, ids=[each[0] for each in NAMED])
+def test_a_question_is_read_with_what_the_database_knows(
+    query: str, conditions: str, unparsed: str, order: str
+) -> None:
+    reading = read_query(query, now=NOW, known=KNOWN)
+    assert " ".join(map(brief, reading.conditions)) == conditions
+    assert (" ".join(reading.unparsed), reading.order) == (unparsed, order)
+
+
+def test_there_are_120_questions_and_more() -> None:
+    assert len({query for query, *_ in (*UNDERSTOOD, *NAMED)}) >= 120
 
 
 @pytest.mark.parametrize("query", REFUSED)

@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy.orm import Session
 
+from registry.checkpoints.queries import list_checkpoints
 from registry.checkpoints.registration import ParentSpec
 from registry.evals.scores import NewScore
 from registry.filters.fields import CATALOGUE, FieldSpec, FieldType
@@ -338,6 +339,28 @@ def test_a_project_that_the_question_names_is_whom_percentiles_are_among(session
     assert found(answer) == ids[:19:-1]
     chosen = search_checkpoints(session, project_ids=None, query="strong math", project=project.name)
     assert found(chosen) == found(answer)
+
+
+def test_who_is_not_ranked_beside_another_project_is_counted_and_found_by_its_run(session: Session) -> None:
+    """One benchmark, of many that the other project has: too little to be ranked among those, enough at home."""
+    own, other = make_project(session), make_project(session)
+    for place in range(25):
+        run = make_run(session, own, name=f"own-{place}")
+        make_checkpoint(session, run, scores={"lambada_openai": place / 25})
+        others = dict.fromkeys(("squad_v2", "coqa", "drop", "boolq"), place / 25)
+        make_checkpoint(session, make_run(session, other), scores=others)
+    both = search(session, "strong reading")
+    assert {result.checkpoint.project for result in both.results} == {other.name}
+    (warning,) = both.population.warnings
+    assert warning.startswith("25 of 50 checkpoints were evaluated on too few of the benchmarks of reading")
+    by_run = search(session, "strong reading own-24")
+    assert [result.checkpoint.run.name for result in by_run.results] == ["own-24"]
+    assert (by_run.strict, by_run.population.size, by_run.population.warnings) == (True, 25, ())
+    resolver = capability_resolver(session, None)
+    for filter in (f"project = '{own.name}' and capabilities.reading > 0.9", "capabilities.reading > 0.9"):
+        page = list_checkpoints(session, project_ids=None, filter=filter, capabilities=resolver)
+        names = {row.checkpoint.project for row in page.rows}
+        assert names == {own.name if "project" in filter else other.name}
 
 
 def test_a_project_outside_of_what_may_be_seen_is_not_understood(session: Session) -> None:

@@ -1,0 +1,1 @@
+"""The benchmark table of a project as people see and change it."""

@@ -1,0 +1,275 @@
+"""A kept population follows what is recorded, and equals one that is read anew."""
+
+import random
+import time
+from collections.abc import Callable
+from threading import Thread
+
+import numpy as np
+import pytest
+from sqlalchemy.orm import Session
+
+from registry.changes import changes_since, mark_of
+from registry.checkpoints.commands import commit_checkpoint
+from registry.checkpoints.registration import ParentSpec, Registration
+from registry.db import Database
+from registry.evals.population import keeping, renewing
+from registry.evals.population.keeping import Keeper, population_of
+from registry.evals.population.table import Population
+from registry.evals.table.editing import put_benchmark
+from registry.models import Checkpoint
+from registry.projects import ProjectRow
+from registry.resume_points import ResumePoint
+from registry.search.query import search_checkpoints
+from tests.factories import make_attempt, make_checkpoint, make_project, make_run, make_score
+
+BENCHMARKS = ("gsm8k", "asdiv", "mt_bench", "alignbench", "hendrycksTest-anatomy", "in_house")
+
+
+def number(value: float) -> float:
+    return round(float(np.nan_to_num(value, nan=-1.0)), 9)
+
+
+def said_of(population: Population) -> dict[int, tuple[object, ...]]:
+    """All that a population says of each checkpoint."""
+    capabilities = ("math", "chat", "knowledge")
+    columns = sorted(population.loaded, key=lambda place: (population.columns[place].name, place))
+    found: dict[int, tuple[object, ...]] = {}
+    for row, checkpoint in enumerate(population.checkpoints.tolist()):
+        shown = [
+            (
+                population.columns[place].name,
+                number(population.values(place)[row]),
+                number(population.ranks(place)[row]),
+            )
+            for place in columns
+        ]
+        stands = [number(population.ranking(name).standing[row]) for name in capabilities]
+        via = [bool(mask[row]) for place in columns if (mask := population.via(place)) is not None]
+        found[checkpoint] = (bool(population.reference[row]), shown, any(via), stands)
+    return found
+
+
+def whole(session: Session, population: Population) -> dict[int, tuple[object, ...]]:
+    population.load(session, range(len(population.columns)))
+    return said_of(population)
+
+
+class World:
+    """Things that happen to a project, one after another, each in a transaction of its own."""
+
+    def __init__(self, database: Database, seed: int) -> None:
+        self.database, self.random = database, random.Random(seed)
+        with database.write() as session:
+            self.project: ProjectRow = make_project(session)
+            self.runs = [make_run(session, self.project) for _ in range(4)]
+            self.ids = [self._scored(session) for _ in range(24)]
+
+    def _scored(self, session: Session, **known: object) -> int:
+        chosen = self.random.sample(BENCHMARKS, self.random.randint(1, len(BENCHMARKS)))
+        scores = {name: round(self.random.random(), 2) for name in chosen}
+        step = self.random.randrange(10**9)
+        run = self.random.choice(self.runs)
+        return make_checkpoint(session, run, step, scores=scores, **known)  # type: ignore[arg-type]
+
+    def happen(self, session: Session) -> None:
+        things: list[Callable[[Session], object]] = [
+            self._score,
+            self._not_finite,
+            self._new,
+            self._new_run,
+            self._pending_then_committed,
+            self._copy,
+            self._supersede,
+            self._map,
+        ]
+        self.random.choice(things)(session)
+
+    def _score(self, session: Session) -> None:
+        make_score(session, self.random.choice(self.ids), self.random.choice(BENCHMARKS), self.random.random())
+
+    def _not_finite(self, session: Session) -> None:
+        make_score(session, self.random.choice(self.ids), self.random.choice(BENCHMARKS), float("nan"))
+
+    def _new(self, session: Session) -> None:
+        self.ids.append(self._scored(session))
+
+    def _new_run(self, session: Session) -> None:
+        self.runs.append(make_run(session, self.project))
+        self.ids.append(self._scored(session))
+
+    def _pending_then_committed(self, session: Session) -> None:
+        number = self._scored(session, state="pending")
+        self.ids.append(number)
+        if self.random.random() < 0.5:
+            commit_checkpoint(session, number, Registration(0))
+
+    def _copy(self, session: Session) -> None:
+        parents = (ParentSpec(self.random.choice(self.ids), self.random.choice(["converted_from", "quantised_from"])),)
+        self.ids.append(self._scored(session, parents=parents))
+
+    def _supersede(self, session: Session) -> None:
+        point = session.get_one(Checkpoint, self.random.choice(self.ids))
+        run = next(run for run in self.runs if run.id == point.run_id)
+        make_attempt(session, run, resumed_from=ResumePoint(checkpoint_id=point.id))
+
+    def _map(self, session: Session) -> None:
+        capability = self.random.choice(["math", "chat", ""])
+        put_benchmark(session, self.project.id, "in_house", {"capability": capability}, actor="test")
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_kept_population_equals_one_that_is_read_anew(committed_database: Database, seed: int) -> None:
+    world = World(committed_database, seed)
+    for _ in range(25):
+        with committed_database.write() as session:
+            world.happen(session)
+        with committed_database.read() as session:
+            kept = population_of(session, [world.project.id])
+            anew = Population.read(session, [world.project.id])
+            assert whole(session, kept) == whole(session, anew)
+
+
+def test_nothing_is_read_again_where_nothing_changed(committed_database: Database) -> None:
+    world = World(committed_database, 4)
+    with committed_database.read() as session:
+        first = population_of(session, [world.project.id])
+        assert population_of(session, [world.project.id]) is first
+    with committed_database.write() as session:
+        other = make_project(session)
+        make_checkpoint(session, make_run(session, other), scores={"gsm8k": 0.5})
+    with committed_database.read() as session:
+        assert population_of(session, [world.project.id]) is first
+
+
+def test_only_the_column_that_changed_is_ranked_again(committed_database: Database) -> None:
+    world = World(committed_database, 5)
+    with committed_database.read() as session:
+        before = population_of(session, [world.project.id])
+        whole(session, before)
+    with committed_database.write() as session:
+        make_score(session, world.ids[0], "gsm8k", 0.12345)
+    with committed_database.read() as session:
+        after = population_of(session, [world.project.id])
+    ranked = {after.columns[place].name for place in after.known_ranks}
+    assert after is not before
+    assert ranked == {before.columns[place].name for place in before.known_ranks} - {"gsm8k"}
+    assert "chat" in after.known_rankings
+    assert "math" not in after.known_rankings
+
+
+def test_many_changes_are_read_anew(committed_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renewing, "MANY_CHANGES", 0)
+    monkeypatch.setattr(renewing, "MANY_SHARE", 0.0)
+    world = World(committed_database, 6)
+    with committed_database.read() as session:
+        whole(session, population_of(session, [world.project.id]))
+    with committed_database.write() as session:
+        make_score(session, world.ids[0], "gsm8k", 0.999)
+    with committed_database.read() as session:
+        kept, anew = population_of(session, [world.project.id]), Population.read(session, [world.project.id])
+        assert whole(session, kept) == whole(session, anew)
+
+
+def test_two_processes_answer_the_same(committed_database: Database) -> None:
+    world = World(committed_database, 7)
+    other = Database(committed_database.url.render_as_string(hide_password=False))
+    try:
+        for _ in range(5):
+            with committed_database.write() as session:
+                world.happen(session)
+            with committed_database.read() as session, other.read() as elsewhere:
+                one, two = population_of(session, [world.project.id]), population_of(elsewhere, [world.project.id])
+                assert one is not two
+                assert whole(session, one) == whole(elsewhere, two)
+    finally:
+        other.dispose()
+
+
+def test_a_large_population_is_renewed_beside_the_answers(
+    committed_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "LOOKS_EVERY", 0.01)
+    world = World(committed_database, 8)
+    keeper = Keeper(committed_database, large=1)
+    committed_database.kept["populations"] = keeper
+    with committed_database.read() as session:
+        before = population_of(session, [world.project.id])
+        whole(session, before)
+    with committed_database.write() as session:
+        make_score(session, world.ids[0], "gsm8k", 0.98765)
+    after = before
+    for _ in range(1_000):
+        with committed_database.read() as session:
+            after = population_of(session, [world.project.id])
+        if after is not before:
+            break
+        time.sleep(0.01)
+    row = after.row_of(world.ids[0])
+    assert row is not None
+    columns = {after.columns[place].name: after.values(place)[row] for place in after.loaded}
+    assert columns["gsm8k"] == 0.98765
+    assert after.known_ranks.keys() == after.loaded.keys()
+    keeper.close()
+
+
+def test_only_some_sets_of_projects_are_kept(committed_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeping, "MAX_KEPT", 2)
+    with committed_database.write() as session:
+        projects = [make_project(session) for _ in range(4)]
+    keeper = Keeper(committed_database)
+    with committed_database.read() as session:
+        populations = [keeper.population(session, [project.id]) for project in projects]
+        assert keeper.population(session, [projects[3].id]) is populations[3]
+        assert keeper.population(session, [projects[0].id]) is not populations[0]
+
+
+def test_questions_at_the_same_time_read_it_once(committed_database: Database) -> None:
+    world = World(committed_database, 9)
+    found: list[Population] = []
+
+    def ask() -> None:
+        with committed_database.read() as session:
+            found.append(population_of(session, [world.project.id]))
+
+    threads = [Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(each) for each in found}) == 1
+
+
+def test_a_transaction_that_ends_late_is_not_missed(committed_database: Database) -> None:
+    """On PostgreSQL one that began before another may end after it; on SQLite there is never more than one."""
+    world = World(committed_database, 10)
+    if committed_database.is_sqlite:
+        pytest.skip("one connection writes at a time")
+    with committed_database.read() as reader:
+        mark = mark_of(reader)
+        with committed_database.write() as slow:
+            make_score(slow, world.ids[0], "gsm8k", 0.111)
+            slow.flush()
+            with committed_database.write() as quick:
+                make_score(quick, world.ids[1], "gsm8k", 0.222)
+            first = changes_since(reader, [world.project.id], mark)
+            assert first.subjects == {world.ids[1]}
+        second = changes_since(reader, [world.project.id], first.mark)
+        assert world.ids[0] in second.subjects
+        third = changes_since(reader, [world.project.id], second.mark)
+        assert third.subjects == frozenset()
+
+
+def test_what_was_deleted_without_a_word_is_not_shown(committed_database: Database) -> None:
+    """Whoever deletes must note the change; an answer looks all the same before it names a checkpoint."""
+    world = World(committed_database, 11)
+    question = [{"benchmark": "gsm8k", "relation": ">=", "threshold": 0.0}]
+    with committed_database.read() as session:
+        before = search_checkpoints(session, project_ids=[world.project.id], conditions=question)
+    gone = before.results[0].checkpoint.id
+    with committed_database.write() as session:
+        session.get_one(Checkpoint, gone).state = "deleted"
+    with committed_database.read() as session:
+        after = search_checkpoints(session, project_ids=[world.project.id], conditions=question)
+    assert gone not in [result.checkpoint.id for result in after.results]
+    assert len(after.results) == len(before.results) - 1

@@ -27,3 +27,5 @@ class AliasMove(Base):
     reason: Mapped[str | None]
     moved_by: Mapped[str]  # the token's name
     moved_at: Mapped[datetime]
+    # Of a rollback, the move whose target it went back to, so that the next one goes further back; null: a move.
+    rolled_back_to: Mapped[int | None]

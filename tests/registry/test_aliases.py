@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import update
@@ -13,8 +14,10 @@ from registry.aliases import (
     AliasMoved,
     AliasNotFound,
     BadAliasName,
+    ForceWithoutReason,
     NotCommitted,
     NothingToRollBackTo,
+    SuspectTarget,
     alias_history,
     get_alias,
     list_aliases,
@@ -27,6 +30,7 @@ from registry.checkpoints.errors import CheckpointNotFound
 from registry.db import Database
 from registry.errors import Conflict
 from registry.ids import to_text
+from registry.incidents.suspicion import say_suspect
 from registry.models import Checkpoint, OutboxEvent
 from registry.runs import RunRow
 from tests.api.conftest import client_of
@@ -38,8 +42,8 @@ def run(session: Session) -> RunRow:
     return make_run(session)
 
 
-def point(session: Session, run: RunRow, target: int, name: str = "production", **known: int | str | None) -> int:
-    return move_alias(session, run.project_id, name, target, actor="ann", **known).checkpoint_id  # type: ignore[arg-type]
+def point(session: Session, run: RunRow, target: int, name: str = "production", **known: Any) -> int:
+    return move_alias(session, run.project_id, name, target, actor="ann", **known).checkpoint_id
 
 
 def moves(session: Session, run: RunRow, name: str = "production") -> list[tuple[int | None, int]]:
@@ -78,15 +82,78 @@ def test_compare_and_set_moves_only_what_still_points_there(session: Session, ru
     assert moves(session, run) == [(one, three), (None, one)]
 
 
-def test_rolling_back_is_one_more_move_and_can_be_undone(session: Session, run: RunRow) -> None:
+def test_rolling_back_is_one_more_move_and_pointing_forward_again_undoes_it(session: Session, run: RunRow) -> None:
     one, two = (make_checkpoint(session, run, step) for step in (1, 2))
     point(session, run, one)
-    with pytest.raises(NothingToRollBackTo, match="from its beginning"):
-        roll_back_alias(session, run.project_id, "production", actor="ann")
+    with pytest.raises(NothingToRollBackTo, match="with which its history begins"):
+        back(session, run)
     point(session, run, two)
-    assert roll_back_alias(session, run.project_id, "production", actor="ann", reason="worse").checkpoint_id == one
-    assert roll_back_alias(session, run.project_id, "production", actor="ann").checkpoint_id == two
+    assert back(session, run, reason="worse") == one
+    assert point(session, run, two) == two
     assert moves(session, run) == [(one, two), (two, one), (one, two), (None, one)]
+    assert [each.is_rollback for each in alias_history(session, run.project_id, "production")] == [
+        *(False, True, False, False)
+    ]
+
+
+def back(session: Session, run: RunRow, **known: Any) -> int:
+    return roll_back_alias(session, run.project_id, "production", actor="ann", **known).checkpoint_id
+
+
+def test_rolling_back_twice_goes_two_steps_back_in_the_history(session: Session, run: RunRow) -> None:
+    one, two, three, four = (make_checkpoint(session, run, step) for step in (1, 2, 3, 4))
+    for target in (one, two, three):
+        point(session, run, target)
+    assert [back(session, run), back(session, run)] == [two, one]
+    with pytest.raises(NothingToRollBackTo, match="PUT points it"):
+        back(session, run)
+    assert get_alias(session, run.project_id, "production").checkpoint_id == one
+    point(session, run, four)  # from here on, what it went back to is what came before
+    assert back(session, run) == one
+    point(session, run, three)
+    point(session, run, two)
+    assert [back(session, run) for _ in range(2)] == [three, one]
+
+
+def test_a_rollback_that_is_sent_twice_goes_back_once_where_it_says_from_where(session: Session, run: RunRow) -> None:
+    one, two, three = (make_checkpoint(session, run, step) for step in (1, 2, 3))
+    for target in (one, two, three):
+        point(session, run, target)
+    assert back(session, run, expected=three) == two
+    with pytest.raises(AliasMoved) as refused:
+        back(session, run, expected=three)
+    assert refused.value.extras["current"] == to_text(two)
+    assert get_alias(session, run.project_id, "production").checkpoint_id == two
+
+
+def suspect(session: Session, run: RunRow, checkpoint: int) -> None:
+    say_suspect(session, session.get_one(Checkpoint, checkpoint), suspect=True, reason="bad memory", actor="ann")
+
+
+def test_a_suspect_checkpoint_is_refused_unless_it_is_forced_with_a_reason(session: Session, run: RunRow) -> None:
+    good, nan = make_checkpoint(session, run, 1), make_checkpoint(session, run, 2, loss=float("nan"))
+    tagged, told = make_checkpoint(session, run, 3, tags={"quarantine": "sdc"}), make_checkpoint(session, run, 4)
+    suspect(session, run, told)
+    point(session, run, good)
+    for target, why in ((nan, "its loss is NaN"), (tagged, "tagged as quarantined"), (told, "bad memory")):
+        with pytest.raises(SuspectTarget, match=why):
+            point(session, run, target)
+        for reason in (None, "  "):
+            with pytest.raises(ForceWithoutReason) as refused:
+                point(session, run, target, force=True, reason=reason)
+            assert refused.value.errors[0].pointer == "/reason"
+        assert point(session, run, target, force=True, reason="the eval of it is fine") == target
+    assert alias_history(session, run.project_id, "production")[0].reason == "the eval of it is fine"
+
+
+def test_a_rollback_to_what_became_suspect_is_refused_unless_forced(session: Session, run: RunRow) -> None:
+    one, two = (make_checkpoint(session, run, step) for step in (1, 2))
+    point(session, run, one)
+    point(session, run, two)
+    suspect(session, run, one)
+    with pytest.raises(SuspectTarget):
+        back(session, run)
+    assert back(session, run, force=True, reason="two is worse") == one
 
 
 def test_an_alias_never_rolls_back_to_what_was_deleted(session: Session, run: RunRow) -> None:

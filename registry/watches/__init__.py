@@ -1,0 +1,1 @@
+"""Standing watches: what falls on a watched run or alias is noticed when the score arrives."""

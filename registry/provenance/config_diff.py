@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 Scalar = None | bool | int | float | str | Sequence[Any] | Mapping[str, Any]  # of the last two, only empty ones
@@ -163,12 +164,14 @@ def _decimal(text: str) -> Decimal | str:
         return text
 
 
+@lru_cache(maxsize=20_000)
 def canonical_path(path: str) -> str:
     """The path as it is compared: lower case, `_` for `-`, and one name for each setting of ALIASES."""
     *front, last = path.lower().replace("-", "_").split(".")
     return ".".join((*front, ALIASES.get(last, last)))
 
 
+@lru_cache(maxsize=20_000)
 def classify(path: str) -> str:
     """The class of a path, by the table above; what it does not know counts as model, where a change weighs."""
     known = canonical_path(path)
@@ -219,7 +222,7 @@ def _is_unrecorded(path: str, groups: set[str]) -> bool:
 
 
 def _differ(old: Scalar, new: Scalar) -> bool:
-    if old is new:
+    if old is new or (type(old) is type(new) and old == new):
         return False
     left, right = canonical(old), canonical(new)
     return type(left) is not type(right) or left != right

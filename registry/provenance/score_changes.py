@@ -16,6 +16,7 @@ from registry.evals.results import EvalResult, ScoreKey
 from registry.evals.significance import MARGIN, NOT_COMPARABLE, Change, benjamini_hochberg
 from registry.evals.verdict_words import Shown
 from registry.provenance.composites import CapabilityComparison, composites
+from registry.provenance.paired import Paired, PairedSamples, can_be_paired, paired_change
 from registry.provenance.score_pairs import Lookup, Pair, PairedCounts, matched, tested
 from registry.types import Direction
 
@@ -83,11 +84,11 @@ def compare_scores(
     baseline: Sequence[EvalResult],
     candidate: Sequence[EvalResult],
     lookup: Lookup,
-    paired: Mapping[ScoreKey, PairedCounts] | None = None,
+    paired: Mapping[ScoreKey, Paired] | None = None,
 ) -> ScoreChanges:
-    """Compare two sets of results, each the newest first. `paired`: counts over shared samples, where they are kept."""
+    """Compare two sets of results, each the newest first. `paired`: shared samples, where they are kept."""
     old, new = _by_key(baseline), _by_key(candidate)
-    pairs = [tested(matched(old[key], new[key], lookup), (paired or {}).get(key)) for key in old if key in new]
+    pairs = [_pair(old[key], new[key], lookup, (paired or {}).get(key)) for key in old if key in new]
     testable = [pair for pair in pairs if pair.change is not None]
     capabilities = composites(testable)
     flags = {each.capability: each for each in capabilities}
@@ -98,6 +99,19 @@ def compare_scores(
         tuple(sorted(key for key in old if key not in new)),
         tuple(sorted(key for key in new if key not in old)),
     )
+
+
+def _pair(old: Sequence[EvalResult], new: Sequence[EvalResult], lookup: Lookup, paired: Paired | None) -> Pair:
+    """The test of one metric: item by item where both sides' items are known, else of the two means."""
+    if isinstance(paired, PairedSamples):
+        benchmark = lookup(*paired.old.key)
+        if can_be_paired(benchmark, paired.old.metric):
+            plain = tested(Pair(paired.old, paired.new, benchmark), PairedCounts(0, 0, 2))
+            if not plain.problem:
+                change, raw = paired_change(paired, benchmark)
+                return replace(plain, change=change, raw_stderr=raw, notes=paired.note)
+        paired = None
+    return tested(matched(old, new, lookup), paired)
 
 
 def _by_key(rows: Iterable[EvalResult]) -> dict[ScoreKey, list[EvalResult]]:

@@ -13,6 +13,7 @@ from registry.evals.results import EvalResult
 from registry.evals.significance import Change
 from registry.evals.standard_error import StandardError, choose_standard_error
 
+OF_ITEMS = ("items_digest",)  # keys that say which items were asked
 Lookup = Callable[[str, str, str], Benchmark]  # (benchmark, metric, filter) -> how its figures read
 
 
@@ -41,8 +42,10 @@ class Pair:
     notes: str = ""
 
 
-def difference_of_keys(old: EvalResult, new: EvalResult) -> str:
+def difference_of_keys(old: EvalResult, new: EvalResult, *, of_items: bool = True) -> str:
     """The first comparability key that differs, with both values; empty where all are equal.
+
+    Not `of_items`: which items were asked, and how many, may differ, since the two will be compared item by item.
 
     What one side did not record is unknown, and unknown is not equal; the number of samples alone may be missing, since
     harnesses of one version take the same task in full.
@@ -51,9 +54,12 @@ def difference_of_keys(old: EvalResult, new: EvalResult) -> str:
         left, right = getattr(old, name), getattr(new, name)
         if left != right:
             return _differs(name, left, right)
-    if None not in (old.n_samples, new.n_samples) and old.n_samples != new.n_samples:
+    if of_items and None not in (old.n_samples, new.n_samples) and old.n_samples != new.n_samples:
         return _differs("n_samples", old.n_samples, new.n_samples)
+    of_the_items = () if of_items else OF_ITEMS
     for name in sorted(old.comparability.keys() | new.comparability.keys()):
+        if name in of_the_items:
+            continue
         left, right = old.comparability.get(name), new.comparability.get(name)
         if _text(left) != _text(right):
             return _differs(name, left, right)

@@ -6,8 +6,9 @@ change and training a short branch confirms it.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from registry.provenance.association import Association, PastPair, associate, chance_of_fall, change_sets
@@ -55,8 +56,22 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Tested:
+    """What reverting a change showed: confirmed (the score came back) or cleared, on which branch, said by whom."""
+
+    verdict: str
+    branch_id: int | None
+    note: str | None
+    created_by: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Suspect:
-    """A set of changes that nothing tells apart. `share` of all suspicion; the factors of its score beside it."""
+    """A set of changes that nothing tells apart. `share` of all suspicion; the factors of its score beside it.
+
+    `tested`: what became of it when somebody reverted it and trained a short branch.
+    """
 
     changes: tuple[str, ...]
     strength: str
@@ -65,6 +80,8 @@ class Suspect:
     prior: float
     magnitude: float
     likelihood_ratio: float
+    association: Association | None = None
+    tested: Tested | None = None
 
 
 def standing_out(suspects: Sequence[Suspect]) -> Sequence[Suspect]:
@@ -143,6 +160,8 @@ def prior(change: Change, capabilities: Iterable[str]) -> tuple[float, str]:
             if any(word in name for word in TIED_WORDS.get(capability, ())):
                 return PRIOR_TIED_SOURCE, f"this source feeds {capability}"
         return PRIOR_OTHER, "this source is not known to feed what fell"
+    if change.key.startswith("code.") and change.kind in ("data", "tokenizer"):
+        return PRIOR_FEEDING, "it changes what the model reads"
     last = change.key.rsplit(".", 1)[-1]
     if last in ("learning_rate", "max_lr", "peak_lr"):
         return PRIOR_LEARNING_RATE, "the learning rate reaches every capability"
@@ -188,7 +207,31 @@ def _suspect(
     shown = association is not None and association.is_shown
     strength = "strong" if shown and share >= 0.3 else "some" if share >= 0.1 and weight > PRIOR_INERT else "weak"
     names = tuple(each.key for each in members)
-    return Suspect(names, strength, share, tuple(reasons), weight, magnitude, ratio)
+    return Suspect(names, strength, share, tuple(reasons), weight, magnitude, ratio, association)
+
+
+def with_tests(suspects: Sequence[Suspect], tests: Mapping[str, Tested]) -> list[Suspect]:
+    """The suspects with what became of those that somebody tested: confirmed ones first, cleared ones last.
+
+    A cleared suspect keeps no share, and the others divide its part; a set is cleared where each of its changes is.
+    """
+    found = [_with_test(each, [tests[key] for key in each.changes if key in tests]) for each in suspects]
+    total = sum(each.share for each in found)
+    if total > 0:
+        found = [replace(each, share=each.share / total) for each in found]
+    order = {"confirmed": 0, "cleared": 2}
+    return sorted(found, key=lambda each: order.get(each.tested.verdict if each.tested else "", 1))
+
+
+def _with_test(suspect: Suspect, tests: Sequence[Tested]) -> Suspect:
+    confirmed = [each for each in tests if each.verdict == "confirmed"]
+    if confirmed:
+        reason = "confirmed: reverting it and training a short branch brought the score back"
+        return replace(suspect, strength="strong", tested=confirmed[0], reasons=(reason, *suspect.reasons))
+    if tests and len(tests) == len(suspect.changes):
+        reason = "cleared: reverting it did not bring the score back"
+        return replace(suspect, strength="weak", share=0.0, tested=tests[0], reasons=(reason, *suspect.reasons))
+    return suspect
 
 
 def _past(association: Association | None) -> str:

@@ -1,0 +1,177 @@
+"""What differs between two sides: config, layout, environment, data; and each difference as a possible suspect."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from registry.models import Layout
+from registry.provenance.code_changes import CodeChanges, code_suspects
+from registry.provenance.config_diff import ConfigChange, Scalar, diff_configs
+from registry.provenance.data_mix import MixChange, SourceChange, compare_mixes, shares
+from registry.provenance.data_seen import DataSeen, Stage, data_seen
+from registry.provenance.sides import Recorded, Side
+from registry.provenance.suspects import Change, changes_of_config, changes_of_mix, relative_change
+
+WHOLLY_REPLACED = 0.999  # total variation from which two mixes have nothing in common
+ANOTHER_VERSION = "another data version"  # how the words begin where only the names of two mixes are known
+NAMED_GROUPS = 6  # of a config, which are named as not recorded
+
+
+@dataclass(frozen=True, slots=True)
+class DataChanges:
+    """The data versions by name (None: not recorded), and how what was seen of their sources differs.
+
+    `by_lineage`: a side has seen an earlier data version as well, through what it resumed from, and the shares are of
+    the tokens seen. `note`: what of the past could not be counted.
+    """
+
+    baseline: str | None
+    candidate: str | None
+    mix: MixChange
+    by_lineage: bool = False
+    note: str = ""
+
+
+def possible_suspects(
+    old: Side,
+    new: Side,
+    config: Sequence[ConfigChange],
+    data: DataChanges,
+    code: CodeChanges,
+    environment: Sequence[ConfigChange],
+) -> list[Change]:
+    """Everything that changed, in the words and under the keys by which suspects and earlier pairs know it."""
+    return [
+        *_data_suspects(data),
+        *changes_of_config(config),
+        *code_suspects(code),
+        *changes_of_config(environment, "environment"),
+        *_attempt_suspects(old, new),
+        *_training_suspects(old, new),
+    ]
+
+
+# ---- what changed
+
+
+def config_changes(old: Side, new: Side, recorded: Recorded) -> list[ConfigChange]:
+    """Both configs, and the layouts below `layout.`; nothing where one side recorded none, since that is unknown."""
+    changes = []
+    if old.config_id is not None and new.config_id is not None and old.config_id != new.config_id:
+        changes = diff_configs(recorded.configs[old.config_id], recorded.configs[new.config_id])
+    if old.layout is not None and new.layout is not None and old.layout.id != new.layout.id:
+        layouts = diff_configs(_layout_values(old.layout), _layout_values(new.layout))
+        changes += [replace(each, kind="parallel") for each in layouts]
+    return changes
+
+
+def not_recorded(what: str, known: tuple[bool, bool], changes: Sequence[ConfigChange]) -> str:
+    """What cannot be compared since one side did not record it; what was not recorded has not been removed."""
+    missing = [name for name, there in zip(("baseline", "candidate"), known, strict=True) if not there]
+    if missing:
+        return f"no {what} is recorded for the {' and the '.join(missing)}"
+    said = []
+    for side in ("baseline", "candidate"):
+        paths = [each.path for each in changes if each.not_recorded_on == side]
+        groups = list(dict.fromkeys(path.split(".", 1)[0] for path in paths))
+        if groups:
+            more = f" and {len(groups) - NAMED_GROUPS} more" if len(groups) > NAMED_GROUPS else ""
+            values = f"{len(paths)} {'value' if len(paths) == 1 else 'values'}"
+            said.append(f"the {side} recorded nothing of {', '.join(groups[:NAMED_GROUPS])}{more} ({values})")
+    return "; ".join(said)
+
+
+def _layout_values(layout: Layout) -> dict[str, Scalar]:
+    """What is known of a layout: an unknown degree is left out, so it shows as added or removed, never as one."""
+    names = ("world_size", "tp", "pp", "dp", "cp", "ep", "sharding")
+    known = {f"layout.{name}": getattr(layout, name) for name in names}
+    return {path: value for path, value in known.items() if value is not None}
+
+
+def environment_changes(old: Side, new: Side, recorded: Recorded) -> list[ConfigChange]:
+    if old.environment_id is None or new.environment_id is None or old.environment_id == new.environment_id:
+        return []
+    found = diff_configs(recorded.environments[old.environment_id], recorded.environments[new.environment_id])
+    return [replace(each, kind="env") for each in found]
+
+
+def data_changes(old: Side, new: Side, recorded: Recorded) -> DataChanges:
+    sides = [
+        data_seen(
+            Stage(each.data_version, each.tokens_seen), recorded.earlier.get(each.identity.id, []), recorded.mixes
+        )
+        for each in (old, new)
+    ]
+    names = [each.data_version.name if each.data_version is not None else None for each in (old, new)]
+    mix = compare_mixes(sides[0].mix, sides[1].mix, old.tokens_seen, new.tokens_seen)
+    notes = "; ".join(
+        f"{name}: {side.note}" for name, side in zip(("baseline", "candidate"), sides, strict=True) if side.note
+    )
+    by_lineage = any(each.by_lineage for each in sides)
+    return DataChanges(names[0], names[1], _as_recorded(mix, sides, names), by_lineage, notes)
+
+
+def _as_recorded(mix: MixChange, sides: Sequence[DataSeen], names: Sequence[str | None]) -> MixChange:
+    """Without the distance where it would only say that two data sets have two names.
+
+    A data version with one source, of which the other side has nothing, is a name for a mix that nobody recorded: what
+    the two share inside is unknown.
+    """
+    if None in names:
+        return mix
+    moved = mix.total_variation is not None and mix.total_variation > WHOLLY_REPLACED
+    unknown = [
+        name
+        for name, side in zip(("baseline", "candidate"), sides, strict=True)
+        if shares(side.mix or {}) is None or (moved and len(side.mix or {}) == 1)
+    ]
+    if not unknown or names[0] == names[1]:
+        return mix
+    whose = "their mixes are" if len(unknown) == 2 else f"the mix of the {unknown[0]} is"
+    bare = tuple(_without_absence(each) for each in mix.sources)
+    return MixChange(None, None, bare, f"{ANOTHER_VERSION} ({names[0]} → {names[1]}); {whose} not recorded")
+
+
+def _without_absence(source: SourceChange) -> SourceChange:
+    """Of a mix that nobody recorded, a source with another name may well be part."""
+    return replace(
+        source,
+        old_share=source.old_share or None,
+        new_share=source.new_share or None,
+        old_tokens=source.old_tokens or None,
+        new_tokens=source.new_tokens or None,
+        jensen_shannon_bits=None,
+    )
+
+
+# ---- what may be to blame
+
+
+def _data_suspects(data: DataChanges) -> list[Change]:
+    """By source; as a whole where the mix is unknown, or nothing of it stayed, so that no source stands out."""
+    replaced = data.mix.total_variation is not None and data.mix.total_variation > WHOLLY_REPLACED
+    if data.mix.total_variation is not None and not replaced:
+        return changes_of_mix(data.mix)
+    if data.baseline is None or data.candidate is None or data.baseline == data.candidate:
+        return changes_of_mix(data.mix)
+    if not replaced:
+        return [Change("data_version", "data", 1.0, data.mix.why)]
+    words = f"data version went from {data.baseline} to {data.candidate}, which have no source in common"
+    return [Change("data_version", "data", 1.0, words)]
+
+
+def _attempt_suspects(old: Side, new: Side) -> list[Change]:
+    """What the person who opened the candidate's attempt wrote that they changed."""
+    same = (old.identity.run.id, old.identity.attempt) == (new.identity.run.id, new.identity.attempt)
+    if same or not new.attempt_changes:
+        return []
+    words = f"attempt {new.identity.attempt} was opened with changes: {new.attempt_changes[:200]}"
+    return [Change("attempt.changes", "other", 1.0, words)]
+
+
+def _training_suspects(old: Side, new: Side) -> list[Change]:
+    """That the candidate saw fewer tokens: what it has not learned it has not lost."""
+    before, after = old.tokens_seen, new.tokens_seen
+    if before is None or after is None or after >= before:
+        return []
+    words = f"it was trained on {after / 1e9:.3g}B tokens, the baseline on {before / 1e9:.3g}B"
+    return [Change("tokens_seen", "schedule", relative_change(before, after), words)]

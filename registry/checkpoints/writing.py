@@ -9,6 +9,7 @@ from sqlalchemy import bindparam, select, tuple_
 from sqlalchemy.orm import Session
 
 from registry import live_path, outbox, resume_points, strict_json
+from registry.changes import note_changes
 from registry.checkpoints.details import write_details
 from registry.checkpoints.errors import CheckpointDeleted, CheckpointExists, CheckpointNotFound
 from registry.checkpoints.placing import Item, Key, Problems
@@ -17,6 +18,7 @@ from registry.checkpoints.shared import SharedColumns
 from registry.db import now, split_number
 from registry.errors import FieldError, RegistryError
 from registry.ids import new_id, to_text
+from registry.incidents import closing
 from registry.models import Checkpoint
 from registry.types import CheckpointState
 from registry.upsert import chunks, insert_new
@@ -78,6 +80,8 @@ def commit(session: Session, checkpoint: Checkpoint, item: Item, roots: Sequence
     session.flush()
     write_details(session, checkpoint.project_id, [(checkpoint.id, item.registration)], roots, again=True)
     outbox.announce(session, checkpoint.project_id, COMMITTED, [checkpoint.id])
+    closing.settle_open(session, checkpoint.project_id, [checkpoint.run_id])
+    note_changes(session, checkpoint.project_id, [checkpoint.id])
     return _registered(checkpoint, item, "committed")
 
 
@@ -164,6 +168,7 @@ def _insert(session: Session, project_id: int, items: Sequence[Item], roots: Seq
     committed = [identities[at] for at in mine if items[at].registration.state == CheckpointState.COMMITTED]
     outbox.announce(session, project_id, COMMITTED, committed)
     _settle_attempts(session, project_id, items)
+    closing.settle_open(session, project_id, sorted({items[at].run_id for at in mine}))
     return {
         items[at].index: Registered(
             identities[at],

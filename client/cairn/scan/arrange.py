@@ -10,6 +10,8 @@ from cairn.scan.attempts import Saved, split_attempts
 from cairn.scan.spool import Row, Spool
 
 NEW, PENDING, LEFT_OUT, KNOWN = "new", "pending", "left out", "known"
+# Another copy of a checkpoint that is recorded with copies elsewhere.
+COPY = "copy"
 # Not even its format shows yet: nothing of it is recorded.
 BEGUN = "begun"
 DEFAULT_SETTLE_SECONDS = 60.0

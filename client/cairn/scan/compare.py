@@ -10,7 +10,7 @@ from typing import Any
 
 from cairn.calls.base import literal
 from cairn.client import Client
-from cairn.scan.arrange import KNOWN, LEFT_OUT, NEW, PENDING
+from cairn.scan.arrange import COPY, KNOWN, LEFT_OUT, NEW, PENDING
 from cairn.scan.plan import FILE_TIME, Plan
 from cairn.scan.spool import Row
 from cairn.types import Checkpoint
@@ -59,6 +59,7 @@ def compare(plan: Plan, client: Client) -> None:
         names = ", ".join(literal(run) for run in some)
         _read(plan, client, f"{project} and run.name in ({names})", here=False)
     _settle(plan, _SAME_KEY)
+    _refuse_other_sizes(plan, client)
     _read_addresses(plan, client)
     _settle(plan, _SAME_URI)
 
@@ -111,6 +112,22 @@ def _read_addresses(plan: Plan, client: Client) -> None:
         )
 
 
+def _refuse_other_sizes(plan: Plan, client: Client) -> None:
+    """What has other sizes than the copies that are recorded is no copy of them."""
+    changes = []
+    for row in list(plan.spool.rows("SELECT id, checkpoint, bytes, uri FROM found WHERE status = ?", (COPY,))):
+        recorded = client.get_checkpoint(row["checkpoint"]).replicas
+        if any(each.get("uri") == row["uri"] for each in recorded):
+            changes.append((KNOWN, "this copy is recorded", row["id"]))
+            continue
+        sizes = {each["bytes"]: each.get("uri") for each in recorded if each.get("bytes") is not None}
+        if sizes and row["bytes"] not in sizes:
+            (size, uri), *_ = sizes.items()
+            note = f"{row['bytes']:,} bytes, where the recorded copy {uri} has {size:,}: no copy of it"
+            changes.append((LEFT_OUT, note, row["id"]))
+    plan.spool.change_many("UPDATE found SET status = ?, note = ? WHERE id = ?", changes)
+
+
 def _settle(plan: Plan, question: str) -> None:
     changes = [change for row in plan.spool.rows(question) for change in _settled(row)]
     plan.spool.change_many("UPDATE found SET status = ?, note = ?, checkpoint = ? WHERE id = ?", changes)
@@ -122,8 +139,9 @@ def _settled(row: Row) -> Iterator[tuple[str, str, str, int]]:
     if row["state"] == PENDING and row["status"] == NEW:
         return
     if not row["here"] and row["state"] != PENDING:
-        note = f"recorded as {identity} with copies elsewhere; this one is not added to it"
-        yield LEFT_OUT, note, row["checkpoint"], row["id"]
+        whole = row["status"] == NEW
+        note = f"a further copy of {identity}" if whole else f"{identity} is recorded; this copy of it is not whole"
+        yield COPY if whole else LEFT_OUT, note, row["checkpoint"], row["id"]
     elif _changed(row):
         note = f"its files have changed since it was recorded as {identity}; a new save belongs to a new attempt"
         yield LEFT_OUT, note, row["checkpoint"], row["id"]

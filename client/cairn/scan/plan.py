@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cairn.scan.arrange import NEW, PENDING
+from cairn.scan.arrange import COPY, NEW, PENDING
 from cairn.scan.spool import Row, Spool
 from cairn.stores import is_url
 
@@ -98,11 +98,13 @@ class Plan:
 
     def pending_changes(self) -> int:
         """How many checkpoints recording would send."""
-        return self.count(NEW) + self.count(PENDING)
+        return self.count(NEW) + self.count(PENDING) + self.count(COPY)
 
     def needs_tier(self) -> bool:
         """Whether copies are on this machine's file systems, whose tier only a person can say."""
-        return bool(self.spool.one("SELECT 1 FROM found WHERE status = 'new' AND uri NOT LIKE '%://%' LIMIT 1"))
+        return bool(
+            self.spool.one("SELECT 1 FROM found WHERE status IN ('new', 'copy') AND uri NOT LIKE '%://%' LIMIT 1")
+        )
 
     def line_count(self) -> int:
         """How many lines `runs` has."""
@@ -136,6 +138,11 @@ class Plan:
                 if text:
                     yield row["path"], text
 
+    def copies(self) -> list[tuple[int, str, dict[str, Any]]]:
+        """Further copies of what is recorded: a number for `sent`, the checkpoint's id, the copy."""
+        rows = self.spool.rows("SELECT * FROM found WHERE status = ? ORDER BY id", (COPY,))
+        return [(row["id"], row["checkpoint"], self._replica(row)) for row in rows]
+
     def batches(self, size: int) -> Iterator[list[Item]]:
         """What is to be recorded now, as pairs of a number for `sent` and `refused` and a registration.
 
@@ -154,6 +161,11 @@ class Plan:
         identity = f"{item['run']} · {item['attempt']} · {item['step']}"
         path = self.spool.one("SELECT path FROM found WHERE id = ?", (number,))
         self.spool.problem(path, f"the service refuses it as {identity}: {reason}")
+        self.spool.change("UPDATE found SET status = ?, note = ? WHERE id = ?", (REFUSED, reason, number))
+
+    def refused_copy(self, number: int, reason: str) -> None:
+        path = self.spool.one("SELECT path FROM found WHERE id = ?", (number,))
+        self.spool.problem(path, f"the service refuses it as a further copy: {reason}")
         self.spool.change("UPDATE found SET status = ?, note = ? WHERE id = ?", (REFUSED, reason, number))
 
     def gaps(self) -> list[tuple[str, int, int]]:

@@ -24,6 +24,7 @@ def register(plan: Plan, client: Client, progress: Progress | None = None) -> in
     _open_attempts(plan, client)
     _find_parents(plan, client)
     sender = _Sender(plan, client, progress or (lambda count: None))
+    sender.send_copies()
     while sender.send_all(plan.batches(BATCH_ITEMS)) or plan.cut_circles():
         pass
     return sender.recorded
@@ -54,6 +55,17 @@ class _Sender:
     def __init__(self, plan: Plan, client: Client, progress: Progress) -> None:
         self._plan, self._client, self._progress = plan, client, progress
         self.recorded = 0
+
+    def send_copies(self) -> None:
+        for number, checkpoint, replica in self._plan.copies():
+            try:
+                self._client.add_replicas(checkpoint, [replica])
+            except (Invalid, Conflict) as fault:
+                self._plan.refused_copy(number, fault.detail)
+            else:
+                self._plan.sent(number, checkpoint)
+                self.recorded += 1
+            self._progress(1)
 
     def send_all(self, batches: Iterator[list[Item]]) -> int:
         """While one batch is on its way, the next is made. Answers how many checkpoints were sent."""

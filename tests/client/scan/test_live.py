@@ -93,17 +93,28 @@ def test_what_others_recorded_is_known_by_its_copys_address(live: Client, projec
     assert identities(live, project) == [("7b-a", 1, 10, "committed")]
 
 
-def test_a_copy_elsewhere_of_a_recorded_checkpoint_is_said_and_not_added(
-    live: Client, project: str, tmp_path: Path
-) -> None:
+def test_a_copy_elsewhere_of_a_recorded_checkpoint_is_added_to_it(live: Client, project: str, tmp_path: Path) -> None:
     run = live.create_run(project, "exp")
     live.register_checkpoint(run, 10, replicas=[{"uri": "s3://ckpt/exp/10", "tier": "object"}])
     trainer(tmp_path / "exp/checkpoint-10", 10)
-    with scan(str(tmp_path), project=project, tier="shared") as plan:
+    assert record(live, tmp_path, project) == {"recorded": 1}
+    (found,) = recorded(live, project)
+    uris = [each["uri"] for each in live.get_checkpoint(found).replicas]
+    assert sorted(uris) == sorted(["s3://ckpt/exp/10", str(tmp_path / "exp/checkpoint-10")])
+    assert record(live, tmp_path, project) == {"known": 1}
+
+
+def test_what_has_another_size_than_the_recorded_copy_is_said_and_not_added(
+    live: Client, project: str, tmp_path: Path
+) -> None:
+    run = live.create_run(project, "exp")
+    live.register_checkpoint(run, 10, replicas=[{"uri": "s3://ckpt/exp/10", "tier": "object", "bytes": 5}])
+    trainer(tmp_path / "exp/checkpoint-10", 10)
+    with scan(str(tmp_path), project=project, tier="shared", settle_seconds=0) as plan:
         compare(plan, live)
         (item,) = plan.items()
     assert item["status"] == "left out"
-    assert "copies elsewhere" in item["note"]
+    assert "where the recorded copy s3://ckpt/exp/10 has 5: no copy of it" in item["note"]
 
 
 def test_files_that_changed_since_they_were_recorded_are_said_to_have(

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from api.deps import SESSION_COOKIE, SessionDep, WriteSessionDep
 from registry import tokens
 from registry.errors import Forbidden
+from registry.tokens import Caller
 from registry.types import Scope
 from ui import filters
 from ui.respond import Viewer
@@ -71,3 +72,12 @@ def get_form_viewer(request: Request, session: WriteSessionDep, csrf: Annotated[
 
 
 FormViewerDep = Annotated[Viewer, Depends(get_form_viewer)]
+
+
+def may_write(caller: Caller) -> bool:
+    """Whether a page offers what changes something."""
+    try:
+        caller.require(Scope.WRITE)
+    except Forbidden:
+        return False
+    return True

@@ -1,5 +1,6 @@
 """Commands to copy from a page that is empty: each is one that exists, with this service's own address."""
 
+import json
 import shlex
 
 from fastapi import Request
@@ -11,23 +12,24 @@ def base_url(request: Request) -> str:
     return str(request.base_url).rstrip("/")
 
 
-def first_steps(request: Request) -> tuple[Command, ...]:
-    """How to fill an empty registry."""
+def first_steps(request: Request, existing: str = "") -> tuple[Command, ...]:
+    """How to fill an empty registry, or a project that has no run yet."""
+    project = existing or "demo"
     base = base_url(request)
     curl = (
         f"curl -X POST {base}/api/v1/checkpoints:batch \\\n"
         '  -H "Authorization: Bearer $CAIRN_TOKEN" -H "Content-Type: application/json" \\\n'
-        '  -d \'[{"project": "demo", "run": "first", "step": 1000, "loss": 2.5}]\''
+        f"  -d {shlex.quote(json.dumps([{'project': project, 'run': 'first', 'step': 1000, 'loss': 2.5}]))}"
     )
+    made = "" if existing else f"client.create_project({json.dumps(project)})\n"
     python = (
         "from cairn import Client\n\n"
         f'client = Client("{base}")\n'
-        'client.create_project("demo")\n'
-        'run = client.create_run("demo", "first")\n'
+        f'{made}run = client.create_run({json.dumps(project)}, "first")\n'
         "client.register_checkpoint(run, 1000, loss=2.5)"
     )
     return (
-        Command("From a shell; project and run are made where they are missing:", record_command("demo", "first")),
+        Command("From a shell; project and run are made where they are missing:", record_command(project, "first")),
         Command("From Python:", python),
         Command("With nothing installed:", curl),
         Command("To look at published checkpoints first, stop the service and start it with:", "make demo"),
@@ -36,7 +38,7 @@ def first_steps(request: Request) -> tuple[Command, ...]:
 
 def record_command(project: str, run: str) -> str:
     where = "--path /shared/checkpoint --tier shared"
-    return f"cairn record --project {project} --run {shlex.quote(run)} --step 1000 --loss 2.5 {where}"
+    return f"cairn record --project {shlex.quote(project)} --run {shlex.quote(run)} --step 1000 --loss 2.5 {where}"
 
 
 def first_checkpoint(project: str, run: str) -> Command:

@@ -2,44 +2,49 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from registry.evals.catalogue import catalogue
 from registry.evals.normalise import TOP
+from registry.evals.project_table import ProjectTable
+from registry.ids import to_text
 from registry.provenance.compare import ANOTHER_VERSION, CodeChanges, Comparison, DataChanges
 from registry.provenance.composites import CapabilityComparison
 from registry.provenance.config_diff import ConfigChange
 from registry.provenance.score_changes import ScoreComparison
-from registry.provenance.suspects import standing_out
+from registry.provenance.suspects import Suspect, standing_out
 from ui import filters
-from ui.contexts import (
-    Answer,
-    ChangeRow,
-    CheckpointRef,
-    CompareContext,
-    Link,
-    MixRow,
-    SuspectRow,
-    VerdictRow,
-)
+from ui.contexts import Answer, CheckpointRef, Fact, Link
+from ui.contexts.compare import ChangeRow, CommitRow, CompareContext, MixRow, SuspectRow, VerdictRow
 from ui.links import address
 from ui.refs import config_text
 
 MOVED = ("regressed", "suspected", "improved")
 SHOWN_UNMOVED = 8  # benchmarks that did not move which are shown unasked
 SHOWN_SOURCES = 40
+SHOWN_COMMITS = 20
 LEAST_REACH = 0.01  # half width of the interval column, as a share of the scale: one point
 NOTHING_DETECTABLE = "none"  # no change that the scale allows
 BETTER = {"lower": "lower is better", "target": "nearer to its target is better"}
 
 
 def compare_context(
-    found: Comparison, old: CheckpointRef, new: CheckpointRef, typed: tuple[str, str], *, every: bool
+    found: Comparison,
+    old: CheckpointRef,
+    new: CheckpointRef,
+    typed: tuple[str, str],
+    table: ProjectTable,
+    *,
+    every: bool,
 ) -> CompareContext:
-    """Everything that the page shows of a comparison. `typed`: the two sides as the URL names them."""
+    """Everything that the page shows of a comparison.
+
+    `typed`: the two sides as the URL names them; `table`: how the benchmarks of their projects read.
+    """
     scores = found.scores.scores
     shown = scores if every else _leading(scores)
-    rows = tuple(_score_row(each) for each in shown)
+    rows = tuple(_score_row(each, table) for each in shown)
     capabilities = tuple(_capability_row(each) for each in found.scores.capabilities)
     here = {"baseline": typed[0], "candidate": typed[1]}
     config = [_change_row(each) for each in found.config_changes if each.kind != "inert"]
@@ -57,15 +62,61 @@ def compare_context(
         mix=_mix_rows(found.data_changes),
         mix_words=_mix_words(found.data_changes),
         code_words=_code_words(found.code_changes),
-        code_files=tuple(ChangeRow(path, change, "", "", "") for path, change in found.code_changes.files),
+        code_files=tuple(ChangeRow(each.path, each.change, each.kind, "", "") for each in found.code_changes.files),
         environment_changes=tuple(_change_row(each) for each in found.environment_changes),
         environment_words=_environment_words(found),
-        suspects=tuple(SuspectRow(each.changes, each.strength, each.share, each.reasons) for each in found.suspects),
+        suspects=tuple(_suspect_row(each) for each in found.suspects),
+        log=tuple(
+            CommitRow(each.commit[:12], datetime.fromtimestamp(each.at, UTC), each.subject)
+            for each in found.code_changes.log[:SHOWN_COMMITS]
+        ),
+        search=_search_for(found),
         only_baseline=len(found.scores.only_baseline),
         only_candidate=len(found.scores.only_candidate),
+        actions=_actions(found, old, new),
         swap_href=address("/compare", baseline=typed[1], candidate=typed[0]),
         csv_href=address("/compare.csv", **here),
     )
+
+
+def _actions(found: Comparison, old: CheckpointRef, new: CheckpointRef) -> tuple[Link, ...]:
+    """What a reader of the comparison goes on to do."""
+    links = [Link("After which checkpoint did it fall?", "#search")] if _search_for(found) else []
+    return (
+        *links,
+        Link("Roll the candidate's run back", address("/rollback", run=new.run_id)),
+        Link("Where the candidate comes from", f"/checkpoints/{new.id}/provenance"),
+        Link("Where the baseline comes from", f"/checkpoints/{old.id}/provenance"),
+        Link("Keep this answer", "#keep"),
+    )
+
+
+def _suspect_row(each: Suspect) -> SuspectRow:
+    """In words; the figures behind them apart."""
+    figures = [
+        Fact("prior, assumed", filters.number(each.prior, 2)),
+        Fact("size of the change", filters.number(each.magnitude, 2), "0 to 1"),
+        Fact("likelihood ratio", filters.number(each.likelihood_ratio, 3), "from earlier pairs; 1 where too few"),
+    ]
+    past = each.association
+    if past is not None:
+        counts = past.counts
+        figures += [
+            Fact("fell with it", f"{counts.a} of {counts.a + counts.b}", "run families, one pair each"),
+            Fact("fell without it", f"{counts.c} of {counts.c + counts.d}", "run families, one pair each"),
+            Fact("q", filters.number(past.q_value, 2), "Fisher's exact test, corrected over the changes"),
+        ]
+    tested = each.tested.verdict if each.tested is not None else ""
+    return SuspectRow(each.changes, each.strength, each.share, each.reasons, tuple(figures), tested)
+
+
+def _search_for(found: Comparison) -> dict[str, str] | None:
+    """What a search for the checkpoint after which it fell would ask: the benchmark that fell most surely."""
+    first = next((each for each in found.scores.scores if each.verdict in ("regressed", "suspected")), None)
+    if first is None or found.baseline.project != found.candidate.project:
+        return None
+    named = {"benchmark": first.benchmark, "metric": first.metric, "filter": first.filter}
+    return {"good": to_text(found.baseline.id), "bad": to_text(found.candidate.id), **named}
 
 
 def compare_answer(found: Comparison | None) -> Answer:
@@ -174,8 +225,8 @@ def _reach(rows: Iterable[VerdictRow]) -> float:
     return max([LEAST_REACH, *sorted(ends)[: max(1, math.ceil(len(ends) * 0.95))]])
 
 
-def _score_row(each: ScoreComparison) -> VerdictRow:
-    scale = catalogue().for_metric(each.benchmark, each.metric, each.filter).scale
+def _score_row(each: ScoreComparison, table: ProjectTable) -> VerdictRow:
+    scale = table.for_metric(each.benchmark, each.metric, each.filter).scale
     drawn, error = _drawn(each, scale)
     return VerdictRow(
         name=each.benchmark,

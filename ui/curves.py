@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from registry.attempts import AttemptRow
-from registry.evals.catalogue import catalogue
+from registry.evals.project_table import ProjectTable
 from registry.filters import syntax
 from registry.filters.print import field_to_text
 from registry.ids import to_text
@@ -15,22 +15,24 @@ from ui import filters
 from ui.charts import LineChart, Mark, Point, Series
 from ui.charts.thin import thin_indexes
 
+LENT = "measured on a lossless copy"
 SCALES = {"fraction": "fraction", "percent": "percent", "ten": "1 to 10", "raw": "", "log": "perplexity"}
 
 
 def metric_text(metric: MetricName) -> str:
     """A metric as a filter names it, without the leading scores.: gsm8k.exact_match."""
-    names = [
-        metric.benchmark,
-        *([metric.metric] if metric.metric or metric.filter else []),
-        *([metric.filter] if metric.filter else []),
-    ]
+    return score_text(metric.benchmark, metric.metric, metric.filter)
+
+
+def score_text(benchmark: str, metric: str, filter: str) -> str:
+    """As `metric_text`, of the names alone."""
+    names = [benchmark, *([metric] if metric or filter else []), *([filter] if filter else [])]
     return field_to_text(syntax.Field(("scores", *names))).removeprefix("scores.")
 
 
-def scale_of(metric: MetricName) -> str:
-    """The scale of the benchmark table; metrics of one scale may share a plot."""
-    return catalogue().for_metric(metric.benchmark, metric.metric, metric.filter).scale
+def scale_of(metric: MetricName, table: ProjectTable) -> str:
+    """The scale that the project's benchmark table says; metrics of one scale may share a plot."""
+    return table.for_metric(metric.benchmark, metric.metric, metric.filter).scale
 
 
 def crowded_at_start(steps: Sequence[int]) -> bool:
@@ -85,7 +87,13 @@ def score_series(
         )
         kept = thin_indexes([score.step for score in own], [score.value for score in own])
         points = tuple(
-            Point(float(score.step), score.value, score.stderr, f"/checkpoints/{to_text(score.checkpoint_id)}")
+            Point(
+                float(score.step),
+                score.value,
+                score.stderr,
+                f"/checkpoints/{to_text(score.checkpoint_id)}",
+                LENT if score.via is not None else "",
+            )
             for score in (own[each] for each in kept)
         )
         lines.append(Series(metric_text(metric), points, (first_colour + place) % 7))

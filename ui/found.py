@@ -1,7 +1,10 @@
 """The answer of a search in words: how it was understood, what proves each result, what to loosen."""
 
+import json
+import shlex
 from collections.abc import Mapping, Sequence
 
+from registry.checkpoints.rows import CheckpointIdentity
 from registry.evals.catalogue import catalogue
 from registry.filters.print import field_to_text, to_text
 from registry.filters.syntax import Field
@@ -18,7 +21,8 @@ from registry.search.conditions import (
 )
 from ui import filters
 from ui.charts import colour_of
-from ui.contexts import Answer, Chip, EvidenceRow, FoundRow, Link
+from ui.contexts import Answer, Chip, Link
+from ui.contexts.find import EvidenceRow, FoundRow
 from ui.links import address
 from ui.refs import ref_of
 
@@ -41,6 +45,16 @@ def answer_of(found: SearchAnswer, limit: int) -> Answer:
     return Answer(f"{amount} checkpoints are {asked}; {name} comes first.", "good")
 
 
+def like_answer(found: SearchAnswer, brief: Brief) -> Answer:
+    """One sentence: which checkpoint is most like the given one."""
+    given = f"{filters.middle(brief.run_name, 60)} at step {filters.grouped(brief.step)}"
+    if not found.results:
+        return Answer(f"Nothing could be compared with {given}.", "warn", " ".join(found.population.warnings))
+    best = found.results[0].checkpoint
+    name = f"{filters.middle(best.run.name, 60)} at step {filters.grouped(best.step)}"
+    return Answer(f"{name} is most like {given}.", "good")
+
+
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
@@ -52,6 +66,8 @@ def _title(capability: str) -> str:
 
 def _phrase(condition: Condition) -> str:
     match condition:
+        case CapabilityCondition(name, "like", threshold):
+            return f"at the {filters.ordinal(threshold)} percentile of {_title(name)}"
         case CapabilityCondition(name, relation, _):
             return f"{relation} at {_title(name)}"
         case StandingCondition(name, relation, _):
@@ -72,6 +88,8 @@ def chips_of(conditions: Sequence[Condition]) -> tuple[Chip, ...]:
 
 def _chip(condition: Condition) -> str:
     match condition:
+        case CapabilityCondition(name, "like", threshold):
+            return f"{name}: about the {filters.ordinal(threshold)} percentile"
         case CapabilityCondition(name, relation, threshold) | StandingCondition(name, relation, threshold):
             bound = "at least" if relation == STRONG else "at most"
             return f"{name} {relation}: {bound} the {filters.ordinal(threshold)} percentile"
@@ -115,8 +133,21 @@ def rows_of(results: Sequence[SearchResult], briefs: Mapping[int, Brief]) -> tup
         evidence = tuple(_evidence(each) for each in result.evidence)
         score = result.score if result.evidence and result.score > 0 else None
         colour = colour_of(id_text(result.checkpoint.run.id))
-        rows.append(FoundRow(ref_of(briefs[result.checkpoint.id]), colour, score, evidence, compare))
+        like = address("/find", like=own) if evidence else None
+        ref = ref_of(briefs[result.checkpoint.id])
+        rows.append(FoundRow(ref, colour, score, evidence, compare, like, child_command(result.checkpoint)))
     return tuple(rows)
+
+
+def child_command(checkpoint: CheckpointIdentity) -> str:
+    """How to start a run of one's own from a checkpoint: its lineage is recorded with the first attempt."""
+    own = id_text(checkpoint.id)
+    project = json.dumps(checkpoint.project)
+    python = (
+        f'from cairn import Client; c = Client(); r = c.create_run({project}, "NAME"); '
+        f'c.start_attempt(r, key="first", resumed_from="{own}")'
+    )
+    return f"cairn fetch {own} ./start\npython -c {shlex.quote(python)}"
 
 
 def _evidence(each: Evidence) -> EvidenceRow:
@@ -127,7 +158,7 @@ def _evidence(each: Evidence) -> EvidenceRow:
     every = ", ".join(_benchmark(one) for one in each.benchmarks)
     if isinstance(condition, BenchmarkCondition):
         return EvidenceRow(name, each.percentile, every)
-    few = ", ".join(f"{one.benchmark} {filters.number(one.value, 3)}" for one in each.benchmarks[:SHOWN_BENCHMARKS])
+    few = ", ".join(_briefly(one) for one in each.benchmarks[:SHOWN_BENCHMARKS])
     more = len(each.benchmarks) - SHOWN_BENCHMARKS
     shown = f"{few} and {more} more" if more > 0 else few
     covered = f"{filters.percent(each.coverage)} of the benchmarks in use"
@@ -135,6 +166,10 @@ def _evidence(each: Evidence) -> EvidenceRow:
         composite = f"normalised score {filters.number(each.composite, 3)}; too few others for a percentile"
         return EvidenceRow(name, None, f"{composite}; {shown}; {covered}", every)
     return EvidenceRow(name, each.percentile, f"{shown}; {covered}", every)
+
+
+def _briefly(one: BenchmarkEvidence) -> str:
+    return f"{one.benchmark} {filters.number(one.value, 3)}{' (of a lossless copy)' if one.via else ''}"
 
 
 def _benchmark(one: BenchmarkEvidence) -> str:

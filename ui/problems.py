@@ -10,7 +10,8 @@ from typing import Any
 from fastapi import FastAPI, Request
 from starlette.responses import Response
 
-from ui.contexts import Fact, Link, ProblemContext
+from ui.contexts import Fact, Link
+from ui.contexts.problems import ProblemContext
 from ui.links import address
 from ui.respond import go_to, show
 from ui.words import for_people
@@ -20,6 +21,28 @@ PROGRAMS = ("/api/", "/health/", "/metrics", "/static/")
 KEPT = {
     4: "Nothing was changed.",
     5: "Nothing that was acknowledged is lost. Training clients keep what they could not send, and send it again.",
+}
+
+# The list in which what was not found would be.
+LISTS = {
+    "checkpoint": Link("Find a checkpoint", "/find"),
+    "alias": Link("All aliases", "/aliases"),
+    "incident": Link("All interruptions", "/incidents"),
+    "finding": Link("All findings", "/findings"),
+    "watch": Link("All watches", "/findings#watches"),
+    "job": Link("All jobs", "/jobs"),
+    "bisect": Link("Compare two checkpoints", "/compare"),
+    "decision": Link("All records of decisions", "/decisions"),
+    "benchmark": Link("All benchmarks", "/benchmarks"),
+}
+ANOTHER_TOKEN = ("scope-missing", "project-forbidden")
+# What to do next, where the message of a program leaves a person without.
+ADVICE = {
+    "scope-missing": "An administrator makes another token with ‘cairn-server token create NAME --scope write’.",
+    "project-forbidden": "Look at a project of its own, or ask an administrator for a token that may see this one.",
+    "not-found": "This address leads to no page: it was cut or typed wrongly, or the page is gone.",
+    "database-unavailable": "Wait a moment and try again. If it stays so, ask whoever runs the server to look at the "
+    "database with ‘cairn-server doctor’.",
 }
 
 
@@ -56,11 +79,11 @@ def problem_page(request: Request, response: Response) -> Response:
     context = ProblemContext(
         status=response.status_code,
         title=document["title"],
-        message=for_people(code, _in_address(str(document.get("detail", "")))),
+        message=f"{for_people(code, _in_address(str(document.get('detail', ''))))} {ADVICE.get(code, '')}".strip(),
         code=code,
         errors=tuple(Fact(_named(each["pointer"]), each["detail"]) for each in document.get("errors", ())),
         kept=KEPT.get(response.status_code // 100, ""),
-        next_step=_next_step(response.status_code, request),
+        next_step=_next_step(response.status_code, code, request),
     )
     viewer = getattr(request.state, "viewer", None)
     page = show("problem.html", context, title=context.title, viewer=viewer, status=response.status_code)
@@ -72,16 +95,18 @@ def problem_page(request: Request, response: Response) -> Response:
 
 def _named(pointer: str) -> str:
     """The parameter of an address or the field of a form, without the place that a program would look in."""
-    return re.sub(r"^/(?:query|body|path)/", "", pointer) or "the whole"
+    return re.sub(r"^/(?:(?:query|body|path)/)?", "", pointer) or "the whole"
 
 
 def _in_address(text: str) -> str:
     return re.sub(r"^At /(?:query|body|path)/([^:]+):", r"\1:", text)
 
 
-def _next_step(status: int, request: Request) -> Link:
+def _next_step(status: int, code: str, request: Request) -> Link:
     if status == HTTPStatus.UNAUTHORIZED:
         return Link("Sign in", "/login")
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         return Link("Try again", f"{request.url.path}?{request.url.query}".rstrip("?"))
-    return Link("All runs", "/runs")
+    if code in ANOTHER_TOKEN:
+        return Link("Sign in with another token", address("/login", next=request.url.path))
+    return LISTS.get(code.removesuffix("-not-found"), Link("All runs", "/runs"))

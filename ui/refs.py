@@ -12,8 +12,8 @@ from ui.contexts import CheckpointRef
 SILENT_AFTER = timedelta(hours=24)
 
 
-def ref_of(brief: Brief) -> CheckpointRef:
-    """A checkpoint's identity."""
+def ref_of(brief: Brief, *, suspect: bool = False) -> CheckpointRef:
+    """A checkpoint's identity; `suspect` where somebody asked."""
     return CheckpointRef(
         id=to_text(brief.id),
         project=brief.project,
@@ -28,6 +28,7 @@ def ref_of(brief: Brief) -> CheckpointRef:
         pieces={name.value: presence.value for name, presence in brief.pieces.items()},
         superseded=brief.superseded,
         state=brief.state,
+        suspect=suspect,
     )
 
 

@@ -10,11 +10,13 @@ from markupsafe import Markup
 from ui import filters
 from ui.charts import four_square, line_chart
 from ui.charts.signs import legend_sign, percentile_bar, piece_square, share_bar, swatch, whisker
-from ui.contexts import Shell, VerdictRow
+from ui.contexts import Shell
+from ui.contexts.compare import VerdictRow
 
 FOLDER = Path(__file__).parent
 # A state's colour and sign; the state's own word always stands beside it.
 RUN_TONES = {"running": "good", "finished": "plain", "failed": "bad", "killed": "bad", "crashed": "bad", "hung": "bad"}
+RUN_TONES |= {"lost": "bad", "stalled": "bad", "stopped": "plain"}
 RESUMABILITY_TONES = {"exact": "good", "resumable": "good", "weights-only": "warn", "incomplete": "bad"}
 REPLICA_TONES = {"present": "good", "verified": "good", "missing": "bad", "corrupt": "bad", "partial": "warn"}
 
@@ -38,6 +40,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,  # an upgrade under a running service must not mix its templates with the old code
     )
     made.filters.update(filters.ALL)
     made.filters.update(

@@ -1,29 +1,21 @@
 """A rollback's answer as rows and a plot: the sentence, the figures behind each rank, what was left out and why."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 
 from registry.ids import to_text
 from registry.overview.briefs import Brief
+from registry.recovery.answers import Candidate, RollbackAnswer, SpikeFound, WatchedOnset
 from registry.recovery.eligible import LOOSEN
-from registry.recovery.rollback import Candidate, RollbackAnswer, WatchedOnset
 from ui import filters
 from ui.charts import Band, LineChart, Mark, Point, Series, colour_of
 from ui.charts.thin import thin_indexes
-from ui.contexts import (
-    Answer,
-    CandidateRow,
-    Command,
-    ExcludedRow,
-    Fact,
-    Link,
-    Plot,
-    RollbackContext,
-    WatchedRow,
-)
+from ui.contexts import Answer, Command, Fact, Link, Plot
+from ui.contexts.rollback import CandidateRow, ExcludedRow, RollbackContext, WatchedRow
 from ui.curves import crowded_at_start
 from ui.links import address
 from ui.refs import ref_of
-from ui.words import grouped_steps
+from ui.words import grouped_steps, long_spans
 
 SHOWN_POINTS = 200  # evaluated checkpoints in the table, the newest first; the CSV has all
 Shown = Callable[[float], str]
@@ -52,6 +44,8 @@ TERMS: dict[str, tuple[tuple[str, str, Shown], ...]] = {
 
 # The hard filters, as a reader of the page would say them; the others are words already.
 FILTERS = {
+    "state": "not committed",
+    "spike": "after the spike began",
     "p_bad": "probably bad already",
     "unscored": "not evaluated",
     "rto": "too slow to restore",
@@ -82,7 +76,7 @@ def rollback_context(
     fields: dict[str, str],
     days: dict[str, str],
     errors: dict[str, str],
-    subject: str,
+    subject: Link,
     watch_choices: tuple[str, ...],
     more: Link | None,
     alias_choices: tuple[Link, ...],
@@ -99,7 +93,7 @@ def rollback_context(
     newest = max((brief for brief in briefs.values()), key=lambda brief: (brief.attempt, brief.step), default=None)
     common = _common_reasons(answer.candidates)
     return RollbackContext(
-        answer=Answer(_sentence(answer), "good" if answer.candidates else "warn"),
+        answer=_answer(answer),
         run_choices=run_choices,
         alias_choices=alias_choices,
         subject=subject,
@@ -111,18 +105,53 @@ def rollback_context(
         watched=_watched_rows(answer, briefs),
         last_known_good=ref_of(briefs[good.id]) if good else None,
         candidates=tuple(_row(each, used, briefs, newest, common) for each in answer.candidates),
-        common_reasons=tuple(grouped_steps(text) for text in common),
+        common_reasons=tuple(long_spans(grouped_steps(text)) for text in common),
         term_names=tuple(name for _, name, _ in used),
         excluded=tuple(
-            ExcludedRow(ref_of(briefs[each.checkpoint.id]), _filter(each.filter), grouped_steps(each.reason))
+            ExcludedRow(
+                ref_of(briefs[each.checkpoint.id], suspect=each.filter == "suspect"),
+                filter_in_words(each.filter),
+                grouped_steps(each.reason),
+            )
             for each in answer.excluded
         ),
-        excluded_counts=tuple(Fact(_filter(name), filters.grouped(n)) for name, n in answer.excluded_counts.items()),
+        excluded_counts=tuple(
+            Fact(filter_in_words(name), filters.grouped(n)) for name, n in answer.excluded_counts.items()
+        ),
         assumptions=answer.assumptions,
         command=_where(answer),
         alias_to_move=fields["alias"] or None,
+        spike=_spike_facts(answer.spike),
+        spike_rewind=ref_of(briefs[answer.spike.rewind_to.id]) if answer.spike and answer.spike.rewind_to else None,
+        spike_command=_new_attempt(answer.spike),
+        watch_form=_watch_form(fields),
         errors=errors,
+        actions=_actions(answer, fields),
     )
+
+
+def _actions(answer: RollbackAnswer, fields: Mapping[str, str]) -> tuple[Link, ...]:
+    """The evidence around the question: what interrupted the run, and where the first candidate can be loaded."""
+    links = []
+    if answer.candidates:
+        first = to_text(answer.candidates[0].checkpoint.id)
+        links.append(Link("Where and how to restore it", f"/checkpoints/{first}#restore"))
+        links.append(Link("Where it comes from", f"/checkpoints/{first}/provenance"))
+    if fields["run"]:
+        links.append(Link("Interruptions of this run", address("/incidents", run=fields["run"])))
+        links.append(Link("Findings on this run", address("/findings", run=fields["run"])))
+    return (*links, Link("Keep this answer", "#keep"))
+
+
+def _answer(answer: RollbackAnswer) -> Answer:
+    """Where to go back to comes first; what fell or spiked, and since when, is its detail."""
+    said = _sentence(answer)
+    if not answer.candidates:
+        return Answer(said, "warn")
+    if answer.spike is not None and not answer.spike.spike.recovered:
+        return Answer(said, "good")  # it says to rewind, and what to leave out
+    before, go_back, where = said.partition("Go back to ")
+    return Answer(f"{go_back}{where}", "good", before.strip()) if go_back else Answer(said, "good")
 
 
 def _sentence(answer: RollbackAnswer) -> str:
@@ -134,7 +163,7 @@ def _sentence(answer: RollbackAnswer) -> str:
     fall = said.partition("No checkpoint is left")[0]
     return (
         f"{fall}No checkpoint is left to go back to: {filters.grouped(count)} of {filters.grouped(answer.considered)} "
-        f"were left out ({_filter(name)}). To loosen that: {LOOSER.get(name) or LOOSEN[name]}."
+        f"were left out ({filter_in_words(name)}). To loosen that: {LOOSER.get(name) or LOOSEN[name]}."
     )
 
 
@@ -145,7 +174,8 @@ def _common_reasons(candidates: Sequence[Candidate]) -> tuple[str, ...]:
     return tuple(text for text in candidates[0].reasons if all(text in each.reasons for each in candidates))
 
 
-def _filter(name: str) -> str:
+def filter_in_words(name: str) -> str:
+    """The hard filter of a rollback, as a reader of the page would say it."""
     return FILTERS.get(name, filters.words(name))
 
 
@@ -162,7 +192,7 @@ def _row(
         compare = address("/compare", baseline=identity, candidate=to_text(newest.id))
     terms = tuple(_term(each, *term) for term in used)
     told = each.reasons[_figures_shown(each, used) :]  # the first reason says the figures of the columns
-    own = tuple(grouped_steps(text) for text in told if text not in common)
+    own = tuple(long_spans(grouped_steps(text)) for text in told if text not in common)
     return CandidateRow(each.rank, ref_of(briefs[each.checkpoint.id]), terms, own, compare)
 
 
@@ -190,6 +220,42 @@ def _where(answer: RollbackAnswer) -> Command | None:
     copy = answer.candidates[0].copy
     host = f" (on {copy.host})" if copy.host else ""
     return Command(f"Load it from its copy on {copy.tier} storage{host}:", copy.uri, "path")
+
+
+def _spike_facts(found: SpikeFound | None) -> tuple[Fact, ...]:
+    if found is None:
+        return ()
+    spike = found.spike
+    facts = [
+        Fact("steps", f"{filters.grouped(spike.from_step)} to {filters.grouped(spike.to_step)}"),
+        Fact("loss", f"{filters.number(spike.level, 3)} to {filters.number(spike.peak, 3)}", found.curve),
+        Fact("shape", spike.shape),
+        Fact("came back", "by itself" if spike.recovered else "not yet"),
+    ]
+    if found.rewind_to is not None:
+        skipped = ", ".join(f"{filters.grouped(start)} to {filters.grouped(end)}" for start, end in found.skip)
+        facts.append(Fact("data to skip", f"steps {skipped}"))
+    return tuple(facts)
+
+
+def _new_attempt(found: SpikeFound | None) -> Command | None:
+    """What the new attempt sends, so that the run remembers what it left out, and why."""
+    if found is None or found.attempt is None:
+        return None
+    run = to_text(found.rewind_to.run.id) if found.rewind_to is not None else ""
+    body = json.dumps(found.attempt, ensure_ascii=False)
+    text = (
+        f"curl -X POST $CAIRN_URL/api/v1/runs/{run}/attempts \\\n"
+        '  -H "Authorization: Bearer $CAIRN_TOKEN" -H "Content-Type: application/json" \\\n'
+        f"  -d '{body}'"
+    )
+    return Command("The new attempt says what it loads, which data it skips, and why:", text)
+
+
+def _watch_form(fields: Mapping[str, str]) -> dict[str, str]:
+    """The fields of a standing watch of what the question is about."""
+    subject = {"alias": fields["alias"]} if fields["alias"] else {"run": fields["run"]}
+    return subject | {"watch": fields["watch"] or ("" if fields["alias"] else "the loss")}
 
 
 def _onset_facts(watched: WatchedOnset | None) -> tuple[Fact, ...]:
@@ -229,14 +295,16 @@ def _plot(answer: RollbackAnswer, briefs: Mapping[int, Brief], fields: Mapping[s
         "onset",
         f"{watched.watch.words} over steps",
         (Series(watched.watch.words, points, colour_of(to_text(run.id))),),
-        y_label="normalised score, larger is better",
+        y_label="normalised score",
         marks=tuple(marks),
         bands=bands,
         x_log=crowded_at_start([int(point.x) for point in points]),
     )
     kinds = tuple(kind for kind in ("checkpoint", "good") if any(mark.kind == kind for mark in marks))
     band = " The shaded range is where the fall began." if bands else ""
-    caption = f"Bars are ± one standard error; 0 is guessing, 1 perfect; diamonds are candidates.{band}"
+    caption = (
+        f"Bars are ± one standard error; 0 is guessing, 1 perfect, larger is better; diamonds are candidates.{band}"
+    )
     href = address("/rollback.csv", **{name: value for name, value in fields.items() if value})
     return Plot(chart, caption, href, "#watched", kinds)
 

@@ -7,7 +7,7 @@ from registry.evals.profile import CapabilityStanding, Profile, ProfileScore
 from registry.evals.read import ScoreRow as RecordedScore
 from registry.evals.results import Readings
 from ui import filters
-from ui.contexts import CapabilityRow, ScoreRow
+from ui.contexts.checkpoint import CapabilityRow, ScoreRow
 
 Key = tuple[str, str, str]
 FEW = 8

@@ -15,7 +15,8 @@ NEXT = {
 }
 _CALL = re.compile(r"\b(?:GET|POST|PUT|PATCH|DELETE)\b|/api/v1/")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+")
-_STEPS = re.compile(r"\b([Ss]teps?|lies beyond) (\d+)(?: (and|to) (\d+))?\b")
+_MINUTES = re.compile(r"\b(\d{1,9})(?:\.\d+)? min\b")
+_STEPS = re.compile(r"\b([Ss]teps?|lies beyond) (\d[\d,]*)(?: (and|to) (\d[\d,]*))?\b")
 
 
 def for_people(code: str, message: str) -> str:
@@ -36,6 +37,15 @@ def grouped_steps(text: str) -> str:
     return _STEPS.sub(_grouped, text)
 
 
+def long_spans(text: str) -> str:
+    """A sentence of the domain with spans of two hours and more as everywhere on the pages: 18 h 45 min."""
+    return _MINUTES.sub(lambda found: filters.duration(int(found[1]) * 60) if int(found[1]) >= 120 else found[0], text)
+
+
 def _grouped(found: re.Match[str]) -> str:
-    second = f" {found[3]} {filters.grouped(int(found[4]))}" if found[3] else ""
-    return f"{found[1]} {filters.grouped(int(found[2]))}{second}"
+    second = f" {found[3]} {filters.grouped(_whole(found[4]))}" if found[3] else ""
+    return f"{found[1]} {filters.grouped(_whole(found[2]))}{second}"
+
+
+def _whole(digits: str) -> int:
+    return int(digits.replace(",", ""))

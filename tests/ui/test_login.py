@@ -132,8 +132,8 @@ def test_an_alias_is_made_moved_and_moved_back(browser: TestClient, session: Ses
     page = Page(moved.text)
     assert page.answer == "lang/production points at step 2 000 of base."
     assert "better math" in page.text
-    assert "Undo the last move" in page.text
-    assert page.links["Show what going back would do…"] == f"{path}?to={one}"
+    assert "Go one step back" in page.text
+    assert page.links["Show what going back would do…"] == f"{path}?to={one}&back=1"
     assert to_text(get_alias(session, project_id, "production").checkpoint_id) == two
 
 

@@ -16,12 +16,16 @@ def colour_of(key: str) -> int:
 
 @dataclass(frozen=True)
 class Point:
-    """y None is a gap, NaN and infinities gaps with a cross at the edge; `error` is one standard error."""
+    """y None is a gap, NaN and infinities gaps with a cross at the edge; `error` is one standard error.
+
+    `lent` is why the value is not of this very thing, in words; its sign is dashed.
+    """
 
     x: float
     y: float | None
     error: float | None = None
     href: str | None = None
+    lent: str = ""
 
 
 @dataclass(frozen=True)

@@ -179,6 +179,12 @@ def _bands(bands: tuple[Band, ...], frame: Frame) -> Markup:
     return join(parts)
 
 
+def _written(label: str, room: float) -> str:
+    """The label, or its beginning that says which one; '' rather than a part of a word: its title says all."""
+    shorter = (label, label.partition(" from ")[0].partition(",")[0])
+    return next((text for text in shorter if text_width(text) <= room), "")
+
+
 def _marks(marks: tuple[Mark, ...], frame: Frame, size: Size) -> Markup:
     parts, last = [], -math.inf
     labelled = sum(mark.kind != "checkpoint" for mark in marks) <= MARKS_UP_TO
@@ -194,7 +200,7 @@ def _marks(marks: tuple[Mark, ...], frame: Frame, size: Size) -> Markup:
             parts.append(checkpoint_sign(mark, at, frame.bottom))
         else:
             room = min([other - 8 for other in signs if other > at] or [size.width]) - at - 16
-            text = fit(mark.label, room) if labelled and room > 40 else ""
+            text = _written(mark.label, room) if labelled else ""
             parts.append(mark_sign(mark, at, frame.top, frame.bottom, text))
     return join(parts)
 
@@ -222,7 +228,7 @@ def signed_points(points: tuple[Point, ...], frame: Frame, alone: set[tuple[floa
     odd = [point for point in points if point.y is not None and not math.isfinite(point.y)]
     single = [point for point in points if _pixel(point, frame) in alone] if alone else []
     with_error = [point for point in points if point.error and filters.finite(point.y) is not None]
-    return [*_some(odd), *_some(single), *_some(with_error)]
+    return [*_some(odd), *_some(single), *_some(with_error), *_some([point for point in points if point.lent])]
 
 
 def _some(points: list[Point]) -> list[Point]:
@@ -251,6 +257,7 @@ def _dot(point: Point, line: Series, chart: LineChart, frame: Frame, shape: str)
     """A point's sign with its title, its error bar, or the cross of a value that is not finite."""
     at = _pixel(point, frame)
     title = f"{line.name}, {chart.x_label} {filters.number(point.x, 9)}: {filters.score(point.y, point.error)}"
+    title += f", {point.lent}" if point.lent else ""
     if at is None:
         x = frame.x.place(point.x)
         if point.y is None or x is None or math.isfinite(point.y):
@@ -258,7 +265,7 @@ def _dot(point: Point, line: Series, chart: LineChart, frame: Frame, shape: str)
         edge = frame.bottom - 6 if point.y == -math.inf else frame.top + 2
         return _linked(point.href, tag("g", tag("title", title), marker("cross", x, edge), class_="odd"))
     signs = join([_error_bar(point, at[0], frame), marker(shape, *at)])
-    return _linked(point.href, tag("g", tag("title", title), signs))
+    return _linked(point.href, tag("g", tag("title", title), signs, class_="lent" if point.lent else None))
 
 
 def _error_bar(point: Point, x: float, frame: Frame) -> Markup:

@@ -7,8 +7,20 @@ from fastapi.responses import HTMLResponse, Response
 from sqlalchemy.orm import Session
 
 from api.deps import SessionDep, WriteSessionDep
-from registry.aliases import AliasMoved, AliasNotFound, Move, alias_history, get_alias, list_aliases, move_alias
-from registry.errors import RegistryError
+from registry.aliases import (
+    AliasMoved,
+    AliasNotFound,
+    ForceWithoutReason,
+    Move,
+    SuspectTarget,
+    alias_history,
+    get_alias,
+    list_aliases,
+    move_alias,
+    roll_back_alias,
+    rollback_target,
+)
+from registry.errors import Conflict, RegistryError
 from registry.ids import from_text
 from registry.overview.briefs import Brief, read_briefs
 from registry.projects import ProjectRow, find_project, list_projects
@@ -17,12 +29,15 @@ from registry.types import Resumability, Scope
 from ui import filters
 from ui.access import FormViewerDep, ViewerDep
 from ui.commands import first_alias
-from ui.contexts import AliasContext, AliasesContext, AliasMoveRow, AliasRow, Answer
+from ui.contexts import Answer
+from ui.contexts.aliases import AliasContext, AliasesContext, AliasMoveRow, AliasRow
 from ui.links import address, segment
 from ui.refs import ref_of
 from ui.respond import Viewer, go_to, show
 
 router = APIRouter(include_in_schema=False)
+
+_SUSPECT = "Rank others, or say why it is right all the same, tick the box, and move it."
 
 
 def alias_path(project: str, name: str) -> str:
@@ -52,12 +67,23 @@ def aliases_page(request: Request, session: SessionDep, viewer: ViewerDep) -> HT
 
 @router.get("/aliases/{project}/{name}")
 def alias_page(
-    project: str, name: str, session: SessionDep, viewer: ViewerDep, to: str = "", moved: str = ""
+    project: str, name: str, session: SessionDep, viewer: ViewerDep, to: str = "", moved: str = "", back: str = ""
 ) -> HTMLResponse:
-    """One alias with its history; `to` shows what a move there would do before anything is done."""
+    """One alias with its history; `to` shows what a move there would do before anything is done.
+
+    `back`: the move is a step back in the history.
+    """
     row = find_project(session, project)
     viewer.caller.require_project(row.id)
-    return _show(session, viewer, row, name, to=to, notice="Moved. The move can be undone below." if moved else "")
+    return _show(
+        session,
+        viewer,
+        row,
+        name,
+        to=to,
+        notice="Moved. The move can be undone below." if moved else "",
+        back=bool(back),
+    )
 
 
 @router.post("/aliases/{project}/{name}")
@@ -69,23 +95,31 @@ def move(
     to: Annotated[str, Form()] = "",
     expected: Annotated[str, Form()] = "",
     reason: Annotated[str, Form(max_length=500)] = "",
+    back: Annotated[str, Form()] = "",
+    force: Annotated[str, Form()] = "",
 ) -> Response:
-    """Move the alias if it still points at `expected`: somebody may have moved it since the page was read."""
+    """Move the alias if it still points at `expected`: somebody may have moved it since the page was read.
+
+    `back`: it is a step back in its history, after which the next step goes further back. A suspect checkpoint needs
+    `force` and a reason.
+    """
     row = find_project(session, project)
     viewer.caller.require_project(row.id)
     viewer.caller.require(Scope.WRITE)
+    actor, why, held = viewer.caller.name, reason.strip() or None, from_text(expected) if expected else None
     try:
-        move_alias(
-            session,
-            row.id,
-            name,
-            from_text(to) or 0,
-            actor=viewer.caller.name,
-            reason=reason.strip() or None,
-            expected=from_text(expected) if expected else None,
-        )
-    except AliasMoved as error:
-        return _show(session, viewer, row, name, to=to, problem=error.message, status=409)
+        if back and rollback_target(session, row.id, name) == from_text(to):
+            roll_back_alias(session, row.id, name, actor=actor, reason=why, expected=held, force=bool(force))
+        else:
+            target = from_text(to) or 0
+            move_alias(session, row.id, name, target, actor=actor, reason=why, expected=held, force=bool(force))
+    except (AliasMoved, SuspectTarget, ForceWithoutReason) as error:
+        suspect = isinstance(error, SuspectTarget | ForceWithoutReason)
+        status = 409 if isinstance(error, Conflict) else 422
+        said = _SUSPECT if suspect else error.message
+        if isinstance(error, SuspectTarget):
+            said = f"{error.message.partition('. ')[0]}. {_SUSPECT}"
+        return _show(session, viewer, row, name, to=to, problem=said, status=status, back=bool(back), may_force=suspect)
     return go_to(address(alias_path(project, name), moved="1"))
 
 
@@ -99,18 +133,22 @@ def _show(
     notice: str = "",
     problem: str = "",
     status: int = 200,
+    back: bool = False,
+    may_force: bool = False,
 ) -> HTMLResponse:
     try:
         current_id = get_alias(session, project.id, name).checkpoint_id
         history = alias_history(session, project.id, name)
+        back_id = rollback_target(session, project.id, name) or 0
     except AliasNotFound:
         if not to:
             raise
-        current_id, history = 0, []
+        current_id, history, back_id = 0, [], 0
     proposed_id = from_text(to.strip()) or 0
     ids = {
         current_id,
         proposed_id,
+        back_id,
         *(move.checkpoint_id for move in history),
         *(move.previous_id or 0 for move in history),
     }
@@ -119,7 +157,7 @@ def _show(
     if to and (proposed is None or proposed.project_id != project.id):
         proposed, problem = None, problem or f"{project.name} has no checkpoint ‘{to[:40]}’."
     current = briefs.get(current_id)
-    back_to = briefs.get(history[0].previous_id or 0) if history else None
+    back_to = briefs.get(back_id)
     context = AliasContext(
         project=project.name,
         name=name,
@@ -128,6 +166,8 @@ def _show(
         proposed=ref_of(proposed) if proposed else None,
         consequence=_consequence(project.name, name, current, proposed) if proposed else "",
         back_to=ref_of(back_to) if back_to else None,
+        going_back=back and back_id == proposed_id != 0,
+        may_force=may_force,
         history=tuple(_history_row(move, briefs, at == 0) for at, move in enumerate(history)),
         typed="" if proposed else to[:40],
         problem=problem,
@@ -178,4 +218,5 @@ def _consequence(project: str, name: str, current: Brief | None, proposed: Brief
 
 def _history_row(move: Move, briefs: dict[int, Brief], current: bool) -> AliasMoveRow:
     target = briefs.get(move.checkpoint_id)
-    return AliasMoveRow(ref_of(target) if target else None, move.moved_at, move.moved_by, move.reason, current)
+    ref = ref_of(target) if target else None
+    return AliasMoveRow(ref, move.moved_at, move.moved_by, move.reason, current, move.is_rollback)

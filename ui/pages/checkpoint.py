@@ -1,46 +1,47 @@
 """Everything that is known about one checkpoint, with what it can be used for said first."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse, StreamingResponse
 from sqlalchemy.orm import Session
 
 from api.deps import SessionDep
 from registry.checkpoints.detail import CheckpointDetail, get_checkpoint
 from registry.checkpoints.errors import CheckpointNotFound
-from registry.checkpoints.registration import PieceSpec
 from registry.evals.profile import profile
 from registry.evals.read import list_scores
 from registry.evals.results import results_of
 from registry.ids import from_text, to_text
-from registry.lineage import Edge, edges_around
+from registry.incidents.suspicion import Suspicion, suspects_of
+from registry.lineage import edges_around
 from registry.overview.briefs import Brief, read_briefs
 from registry.overview.runs import SavedStep, neighbours
 from registry.overview.scores import has_more_scores
-from registry.snapshots import flatten
 from registry.tokens import Caller
 from registry.types import PieceName, Presence, Resumability
 from ui import filters
 from ui.access import ViewerDep
 from ui.charts import colour_of
-from ui.commands import first_scores
-from ui.contexts import (
-    Answer,
-    CheckpointContext,
-    Chip,
-    Fact,
-    LineageRow,
-    Link,
-    PieceRow,
-    ReplicaRow,
-    SourceRow,
+from ui.checkpoint_facts import (
+    code_facts,
+    facts_of,
+    flat_facts,
+    layout_facts,
+    lineage_rows,
+    piece_row,
+    replica_rows,
+    source_rows,
 )
+from ui.commands import first_scores
+from ui.contexts import Answer, Chip, Fact, Link
+from ui.contexts.checkpoint import CheckpointContext
 from ui.csv_files import csv_file
 from ui.links import address, segment
-from ui.refs import config_text, ref_of
+from ui.refs import ref_of
 from ui.respond import show
+from ui.restore import read_question, restore_block
 from ui.score_groups import score_groups
 
 router = APIRouter(include_in_schema=False)
@@ -48,18 +49,21 @@ router = APIRouter(include_in_schema=False)
 QUICKLY_RANKED = 100_000  # scores of a project that are read in well under a second
 NEAR_EDGES = 40  # parents and children shown; the chain may have thousands
 
-# What resuming loses without a piece, and what it means not to know.
-CONSEQUENCES = {
-    PieceName.WEIGHTS: ("Nothing can be loaded.", "Nothing is proven to be loadable."),
-    PieceName.OPTIMIZER: ("The moments are forgotten: expect a bump in the loss.", "The moments may be forgotten."),
-    PieceName.DATA_POSITION: ("Data will be repeated or skipped.", "Data may be repeated or skipped."),
-    PieceName.RANDOM_STATE: ("It continues, but not bit for bit.", "It may not continue bit for bit."),
-}
-
 
 @router.get("/checkpoints/{checkpoint_id}")
-def checkpoint_page(checkpoint_id: str, session: SessionDep, viewer: ViewerDep, ranked: str = "") -> HTMLResponse:
-    """`ranked` asks for percentiles even where the project has so many scores that reading them takes its time."""
+def checkpoint_page(
+    checkpoint_id: str,
+    session: SessionDep,
+    viewer: ViewerDep,
+    ranked: str = "",
+    layout: Annotated[str, Query(max_length=200)] = "",
+    rto: Annotated[str, Query(max_length=20)] = "",
+    hosts: Annotated[str, Query(max_length=4_000)] = "",
+) -> HTMLResponse:
+    """`ranked` asks for percentiles even where the project has so many scores that reading them takes its time.
+
+    `layout` (tp=4,pp=2,dp=8), `rto` in seconds and `hosts` are the question of the restore plan.
+    """
     detail = _detail(session, viewer.caller, checkpoint_id)
     own = detail.checkpoint
     up, down = edges_around(session, detail.project_id, own.id)
@@ -71,29 +75,33 @@ def checkpoint_page(checkpoint_id: str, session: SessionDep, viewer: ViewerDep, 
     _, readings = results_of(session, detail.project_id, [own.id])
     quick = bool(ranked) or not has_more_scores(session, detail.project_id, QUICKLY_RANKED)
     groups = score_groups(scores, readings, profile(session, own.id) if quick and scores else None)
+    asked, left_out = read_question(layout, rto, hosts)
+    restore, contradicted = restore_block(session, own.id, checkpoint_id, asked)
+    suspicion = suspects_of(session, [own.id]).get(own.id)
     context = CheckpointContext(
-        ref=ref_of(brief),
+        ref=ref_of(brief, suspect=suspicion is not None),
         colour=colour_of(to_text(own.run.id)),
-        answer=_answer(detail, brief),
-        facts=_facts(detail, brief),
+        answer=_answer(detail, brief, suspicion),
+        restore=restore,
+        facts=facts_of(detail, brief),
         aliases=tuple(Chip(name, f"/aliases/{segment(own.project)}/{segment(name)}") for name in detail.aliases),
         tags=tuple(Fact(name, value) for name, value in detail.tags.items()),
         notes=detail.notes,
-        pieces=tuple(_piece_row(name, detail.pieces[name]) for name in PieceName),
-        replicas=_replicas(detail),
+        pieces=tuple(piece_row(name, detail.pieces[name]) for name in PieceName),
+        replicas=replica_rows(detail),
         capabilities=groups,
         rank_href=None if quick else f"/checkpoints/{checkpoint_id}?ranked=1#scores",
         metrics=tuple(
             Fact(name, filters.number(value), filters.exact(value)) for name, value in detail.metrics.items()
         ),
-        layout=_layout(detail),
-        config=_flat(detail.config),
+        layout=layout_facts(detail),
+        config=flat_facts(detail.config),
         config_digest=None,
         data_version=detail.data_version.name if detail.data_version else None,
-        data_sources=_sources(detail),
-        code=_code(detail),
-        environment=_flat(detail.environment),
-        lineage=_lineage(own.id, near, briefs),
+        data_sources=source_rows(detail),
+        code=code_facts(detail),
+        environment=flat_facts(detail.environment),
+        lineage=lineage_rows(own.id, near, briefs),
         actions=_actions(detail, before),
         csv_href=f"/checkpoints/{checkpoint_id}/scores.csv",
         previous=_step_link(before),
@@ -101,7 +109,8 @@ def checkpoint_page(checkpoint_id: str, session: SessionDep, viewer: ViewerDep, 
         score_command=first_scores(checkpoint_id),
     )
     title = f"{filters.middle(own.run.name, 40)} · {own.attempt} · {own.step}"
-    return show("checkpoint.html", context, title=title, section="Runs", viewer=viewer)
+    notices = [*left_out, *contradicted]
+    return show("checkpoint.html", context, title=title, section="Runs", viewer=viewer, notices=notices)
 
 
 @router.get("/checkpoints/{checkpoint_id}/scores.csv")
@@ -137,12 +146,14 @@ def _step_link(neighbour: SavedStep | None) -> Link | None:
     return Link(f"step {filters.grouped(neighbour.step)}", f"/checkpoints/{to_text(neighbour.checkpoint_id)}")
 
 
-def _answer(detail: CheckpointDetail, brief: Brief) -> Answer:
+def _answer(detail: CheckpointDetail, brief: Brief, suspicion: Suspicion | None) -> Answer:
     if detail.state != "committed":
         tone = "warn" if detail.state == "pending" else "bad"
         why = "its save has not been confirmed yet" if detail.state == "pending" else "its files may be gone"
         return Answer(f"{detail.state.capitalize()}: {why}.", tone)
     words, tone = _use(detail)
+    if suspicion is not None:
+        return Answer(f"Suspect, so nothing resumes from it by itself: {suspicion.reason}.", "bad", f"{words}.")
     superseded = " A newer attempt went back before this step, so it is off the live path." if detail.superseded else ""
     return Answer(f"{words}; {_where(brief)}.", tone, superseded.strip())
 
@@ -177,124 +188,9 @@ def _where(brief: Brief) -> str:
     return f"{amount} on {_listed(copies.tiers)} storage, {verified}"
 
 
-def _facts(detail: CheckpointDetail, brief: Brief) -> tuple[Fact, ...]:
-    saved = filters.absolute(detail.checkpoint.saved_at) + (
-        " (arrival; nobody said)" if detail.saved_at_assumed else ""
-    )
-    facts = [
-        Fact("saved", saved),
-        Fact("loss", filters.number(detail.loss), filters.exact(detail.loss)),
-        Fact("learning rate", filters.number(detail.lr), filters.exact(detail.lr)),
-        Fact("tokens seen", filters.count(detail.tokens_seen), filters.exact(detail.tokens_seen)),
-        Fact("epoch", filters.number(detail.epoch), filters.exact(detail.epoch)),
-        Fact("parameters", filters.count(brief.parameter_count), filters.exact(brief.parameter_count)),
-        Fact("size of a copy", filters.size(brief.copies.bytes), filters.exact(brief.copies.bytes)),
-        Fact("saving took", filters.duration(detail.save_seconds), filters.exact(detail.save_seconds)),
-        Fact("training stalled", filters.duration(detail.stall_seconds), filters.exact(detail.stall_seconds)),
-        Fact("format", " ".join(filter(None, (detail.format, detail.format_version))) or filters.MISSING),
-    ]
-    facts = [fact for fact in facts if fact.value != filters.MISSING]
-    if detail.milestone:
-        facts.append(Fact("milestone", "kept for ever"))
-    if detail.data_cursor is not None:
-        cursor = str(detail.data_cursor)
-        facts.append(Fact("data cursor", filters.middle(cursor, 60), cursor[:2000], mono=True))
-    return tuple(facts)
-
-
-def _piece_row(name: PieceName, piece: PieceSpec) -> PieceRow:
-    evidence = piece.evidence or {"unknown": "nobody said", "absent": "recorded as absent"}.get(
-        piece.presence, "recorded as present"
-    )
-    if piece.position_evidence:
-        evidence += ", a loader state" if piece.position_evidence == "state" else ", a counter of samples"
-    absent, unknown = CONSEQUENCES[name]
-    said = {Presence.ABSENT.value: absent, Presence.UNKNOWN.value: unknown}
-    return PieceRow(name.value, str(piece.presence), evidence, said.get(str(piece.presence), ""))
-
-
-def _replicas(detail: CheckpointDetail) -> tuple[ReplicaRow, ...]:
-    def state(each: Any) -> str:
-        if each.state != "present":
-            return str(each.state)
-        return {"verified": "verified", "corrupt": "corrupt"}.get(each.verification, "present")
-
-    return tuple(
-        ReplicaRow(
-            id=to_text(each.id),
-            uri=each.uri,
-            tier=each.tier,
-            host=each.host,
-            bytes=each.bytes,
-            files=each.file_count,
-            state=state(each),
-            digest=f"{each.digest_algorithm}:{each.digest}" if each.digest else None,
-            recorded_at=each.recorded_at,
-            managed="managed" if each.managed else "unmanaged",
-            parts="; ".join(f"{host}: ranks {ranks}" for host, ranks, _ in each.parts),
-        )
-        for each in detail.replicas
-    )
-
-
-def _layout(detail: CheckpointDetail) -> tuple[Fact, ...]:
-    layout = detail.layout
-    if layout is None:
-        return ()
-    named = (
-        ("world size", layout.world_size),
-        ("tensor parallel", layout.tp),
-        ("pipeline parallel", layout.pp),
-        ("data parallel", layout.dp),
-        ("context parallel", layout.cp),
-        ("expert parallel", layout.ep),
-    )
-    facts = [Fact(name, filters.grouped(value) if value is not None else "unknown") for name, value in named]
-    facts.append(Fact("sharding", layout.sharding or "unknown"))
-    return (*facts, *_flat(layout.extra))
-
-
-def _flat(values: Mapping[str, Any] | None) -> tuple[Fact, ...]:
-    return tuple(Fact(path, config_text(value), mono=True) for path, value in flatten(values)) if values else ()
-
-
-def _sources(detail: CheckpointDetail) -> tuple[SourceRow, ...]:
-    mix = detail.data_version.mix if detail.data_version else {}
-    total = sum(source.weight or 0.0 for source in mix.values())
-    rows = [
-        SourceRow(name, source.weight / total if source.weight is not None and total else None, source.tokens)
-        for name, source in mix.items()
-    ]
-    return tuple(sorted(rows, key=lambda row: (-(row.weight or 0.0), row.name)))
-
-
-def _code(detail: CheckpointDetail) -> tuple[Fact, ...]:
-    code = detail.code
-    if code is None:
-        return ()
-    tree = {None: "unknown whether clean", True: "with uncommitted changes", False: "clean"}[code.dirty]
-    facts = [Fact("commit", code.commit or "not recorded", mono=code.commit is not None), Fact("tree", tree)]
-    if code.diff_digest:
-        facts.append(Fact("digest of the changes", filters.middle(code.diff_digest, 40), code.diff_digest, mono=True))
-    if code.remote:
-        href = code.remote if code.remote.startswith(("https://", "http://")) else None
-        facts.append(Fact("repository", code.remote, href=href))
-    return tuple(facts)
-
-
-def _lineage(own: int, edges: Sequence[Edge], briefs: Mapping[int, Brief]) -> tuple[LineageRow, ...]:
-    rows = []
-    for edge in edges:
-        upwards = edge.child_id == own
-        other = briefs.get(edge.parent_id if upwards else edge.child_id)
-        direction = "this came from" if upwards else "this led to"
-        rows.append(LineageRow(direction, edge.relation, ref_of(other) if other else None, "not registered"))
-    return tuple(rows)
-
-
 def _actions(detail: CheckpointDetail, before: SavedStep | None) -> tuple[Link, ...]:
     own, identity = detail.checkpoint, to_text(detail.checkpoint.id)
-    links = []
+    links = [Link("Restore it", "#restore")]
     if before:
         compare = address("/compare", baseline=to_text(before.checkpoint_id), candidate=identity)
         links.append(Link("Compare with the one before", compare))
@@ -303,6 +199,8 @@ def _actions(detail: CheckpointDetail, before: SavedStep | None) -> tuple[Link, 
     links.append(Link("Roll the run back to here or before", rollback))
     for name in aliases if detail.state == "committed" else ():
         links.append(Link(f"Point {name} here…", address(f"/aliases/{segment(own.project)}/{name}", to=identity)))
+    links.append(Link("More like this", address("/find", like=identity)))
+    links.append(Link("Where it comes from", f"/checkpoints/{identity}/provenance"))
     if detail.data_version:
         same = address(
             "/find", mode="filter", filter=f"data_version = '{detail.data_version.name.replace(chr(39), chr(39) * 2)}'"

@@ -1,23 +1,28 @@
 """Two checkpoints side by side: which scores really changed, what else changed, and what is suspect."""
 
-from fastapi import APIRouter
+from dataclasses import replace
+
+from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 from sqlalchemy.orm import Session
 
-from api.deps import SessionDep
+from api.deps import SessionDep, SettingsDep
 from registry.aliases import alias_history, get_alias, list_aliases
 from registry.checkpoints.errors import CheckpointNotFound
 from registry.errors import NotFound
+from registry.evals.project_table import read_project_table
 from registry.ids import from_text, to_text
 from registry.overview.briefs import read_briefs
-from registry.overview.runs import list_run_overviews
+from registry.overview.runs import has_runs, list_run_overviews
 from registry.overview.starts import newest_pair
 from registry.projects import find_project, list_projects
 from registry.provenance.compare import Comparison, compare_checkpoints
 from registry.tokens import Caller
 from ui.access import ViewerDep
+from ui.commands import first_steps
 from ui.comparison import compare_answer, compare_context
-from ui.contexts import Answer, CompareContext, Link
+from ui.contexts import Answer, Link
+from ui.contexts.compare import CompareContext
 from ui.csv_files import csv_file
 from ui.links import address
 from ui.refs import ref_of
@@ -31,7 +36,13 @@ NEWEST_RUNS = 20  # looked through for one with two checkpoints
 
 @router.get("/compare")
 def compare_page(
-    session: SessionDep, viewer: ViewerDep, baseline: str = "", candidate: str = "", all: str = ""
+    request: Request,
+    session: SessionDep,
+    viewer: ViewerDep,
+    settings: SettingsDep,
+    baseline: str = "",
+    candidate: str = "",
+    all: str = "",
 ) -> Response:
     """A side is a checkpoint's id, or an alias as project/name. `all` shows the benchmarks that did not move, too."""
     baseline, candidate = baseline.strip(), candidate.strip()
@@ -49,12 +60,15 @@ def compare_page(
     if sides[0] is None or sides[1] is None:
         return show(
             "compare.html",
-            _question(session, viewer.caller, baseline, candidate, ""),
+            replace(
+                _question(session, viewer.caller, baseline, candidate, ""),
+                empty=() if has_runs(session, viewer.caller.project_ids) else first_steps(request),
+            ),
             title="Compare",
             section="Compare",
             viewer=viewer,
         )
-    found = compare_checkpoints(session, sides[0], sides[1])
+    found = compare_checkpoints(session, sides[0], sides[1], mirrors=settings.git_mirrors)
     page = _page(session, found, (baseline, candidate), every=bool(all))
     return show("compare.html", page, title="Compare", section="Compare", viewer=viewer)
 
@@ -82,7 +96,10 @@ def compare_csv(session: SessionDep, viewer: ViewerDep, baseline: str, candidate
 def _page(session: Session, found: Comparison, typed: tuple[str, str], *, every: bool) -> CompareContext:
     briefs = read_briefs(session, [found.baseline.id, found.candidate.id])
     old, new = (ref_of(briefs[side.id]) for side in (found.baseline, found.candidate))
-    return compare_context(found, old, new, typed, every=every)
+    table = read_project_table(
+        session, sorted({briefs[side.id].project_id for side in (found.baseline, found.candidate)})
+    )
+    return compare_context(found, old, new, typed, table, every=every)
 
 
 def _question(session: Session, caller: Caller, baseline: str, candidate: str, problem: str) -> CompareContext:

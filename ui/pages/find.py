@@ -1,21 +1,23 @@
 """Find checkpoints: in plain words, answered with evidence, or in the filter language, answered as a table."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, StreamingResponse
 from sqlalchemy.orm import Session
 
 from api.deps import SessionDep
+from registry.checkpoints.errors import CheckpointNotFound
 from registry.checkpoints.queries import CheckpointPage, list_checkpoints
 from registry.checkpoints.rows import CheckpointRow
+from registry.evals.references import PREFIX, PROJECT, SOURCES, population_names
 from registry.filters import syntax
-from registry.filters.check import parse_order_by
 from registry.filters.errors import InvalidFilter
-from registry.filters.print import field_to_text
-from registry.ids import to_text
-from registry.overview.briefs import Brief, read_briefs
+from registry.ids import id_or, to_text
+from registry.overview.briefs import read_briefs
+from registry.overview.runs import has_runs
 from registry.projects import find_project, list_projects
 from registry.search.answers import SearchAnswer
 from registry.search.draft import UnreadableQuery
@@ -24,17 +26,22 @@ from registry.search.vocabulary import EXAMPLES
 from registry.tokens import Caller
 from ui import filters
 from ui.access import ViewerDep
-from ui.contexts import (
-    Answer,
-    FilterCell,
-    FilterColumn,
-    FilterRow,
-    FindContext,
-    Link,
-    PlaceOfMistake,
-)
+from ui.commands import first_steps
+from ui.contexts import Answer, Link
+from ui.contexts.find import FilterRow, FindContext
 from ui.csv_files import Cell, csv_file
-from ui.found import answer_of, as_filter, chips_of, incomplete_of, loosen_of, population_of, resolved_of, rows_of
+from ui.filter_table import cell_of, columns_of, filter_answer, lent_cells, mistake_of, parameter_of
+from ui.found import (
+    answer_of,
+    as_filter,
+    chips_of,
+    incomplete_of,
+    like_answer,
+    loosen_of,
+    population_of,
+    resolved_of,
+    rows_of,
+)
 from ui.links import address, changed, from_cursor, to_cursor
 from ui.loosen import loosened
 from ui.refs import ref_of
@@ -47,8 +54,6 @@ MODES = ("words", "filter")
 INCOMPLETE = 8  # checkpoints shown that lack a score for a condition
 ROWS = 50
 CSV_ROWS = 10_000
-# Columns whose numbers are said as everywhere on the pages: 270 B tokens; the title has every digit.
-SHOWN_AS: dict[str, Callable[[Any], str]] = {"tokens_seen": filters.count, "run.parameter_count": filters.count}
 DEFAULT_COLUMNS = "saved_at, loss, tokens_seen, resumability"
 FILTER_EXAMPLES = (
     "scores.gsm8k > 0.6 and not superseded",
@@ -60,6 +65,7 @@ FILTER_EXAMPLES = (
 
 @router.get("/find")
 def find_page(
+    request: Request,
     session: SessionDep,
     viewer: ViewerDep,
     q: str = "",
@@ -69,19 +75,31 @@ def find_page(
     columns: str = "",
     project: str = "",
     after: str = "",
+    like: str = "",
+    population: str = PROJECT,
 ) -> HTMLResponse:
-    """Without a `mode`, a filter, an order or columns ask for the table, and a question in words for its answer."""
+    """`like` is a checkpoint: those most like it. `population` is whom percentiles are among.
+
+    Without a `mode`, a filter, an order or columns ask for the table, and a question in words for its answer.
+    """
     tabular = {"filter": filter, "order_by": order_by, "columns": columns}
     asked = [name for name, text in tabular.items() if text.strip()]
     chosen = mode if mode in MODES else ("filter" if asked and not q.strip() else "words")
     notices = _left_out(mode, chosen, asked, q)
+    if population not in population_names():
+        notices.append(f"‘{filters.middle(population, 40)}’ is no population: {', '.join(population_names())}.")
+        population = PROJECT
     projects = tuple(row.name for row in list_projects(session, viewer.caller.project_ids))
     shared = {"project": project or None, "projects": projects}
-    if chosen == "filter":
+    if like:
+        page = _like_page(session, viewer.caller, like, shared)
+    elif chosen == "filter":
         here = {"mode": "filter", "filter": filter, "order_by": order_by, "columns": columns, "project": project}
         page = _filter_page(session, viewer.caller, here, after, shared)
     else:
-        page = _words_page(session, viewer.caller, q.strip(), shared)
+        page = _words_page(session, viewer.caller, q.strip(), population, shared)
+    if not (page.results or page.incomplete or page.filter_rows or has_runs(session, viewer.caller.project_ids)):
+        page = replace(page, empty=first_steps(request))
     status = 400 if page.mistake or page.answer.tone == "bad" else 200
     return show("find.html", page, title="Find", section="Find", viewer=viewer, status=status, notices=notices)
 
@@ -147,7 +165,7 @@ def _modes(q: str, project: str | None, chosen: str) -> tuple[Link, ...]:
 # ---- in words
 
 
-def _words_page(session: Session, caller: Caller, q: str, shared: Mapping[str, Any]) -> FindContext:
+def _words_page(session: Session, caller: Caller, q: str, population: str, shared: Mapping[str, Any]) -> FindContext:
     blank = {"filter": "", "order_by": "", "columns": "", **shared}
     modes = _modes(q, shared["project"], "words")
     examples = tuple(Link(text, address("/find", q=text, project=shared["project"])) for text in EXAMPLES)
@@ -156,14 +174,53 @@ def _words_page(session: Session, caller: Caller, q: str, shared: Mapping[str, A
         return FindContext("words", modes, answer, "", examples=examples, **blank)
     try:
         found = search_checkpoints(
-            session, project_ids=caller.project_ids, query=q, project=shared["project"], limit=LIMIT
+            session,
+            project_ids=caller.project_ids,
+            query=q,
+            project=shared["project"],
+            population=population,
+            limit=LIMIT,
         )
     except UnreadableQuery as error:
         reason = error.message.partition(" Examples: ")[0]
         return FindContext(
             "words", modes, Answer("That could not be understood.", "bad", reason), q, examples=examples, **blank
         )
-    return _answered(session, found, q, modes, examples, blank)
+    page = _answered(session, found, q, modes, examples, blank)
+    return replace(page, populations=_populations(found, q, population, shared["project"]))
+
+
+def _populations(found: SearchAnswer, q: str, population: str, project: str | None) -> tuple[Link, ...]:
+    """Whom percentiles may be among, where the question asks for any."""
+    if not found.population.capabilities:
+        return ()
+    words = {PROJECT: "the checkpoints here"} | {PREFIX + each.name: each.title for each in SOURCES}
+    return tuple(
+        Link(
+            text,
+            address("/find", q=q, project=project, population=None if name == PROJECT else name),
+            name == population,
+        )
+        for name, text in words.items()
+    )
+
+
+def _like_page(session: Session, caller: Caller, like: str, shared: Mapping[str, Any]) -> FindContext:
+    """Those most like a checkpoint. Raises CheckpointNotFound."""
+    number = id_or(like.strip(), CheckpointNotFound)
+    found = search_checkpoints(session, project_ids=caller.project_ids, like=number, limit=LIMIT)
+    briefs = read_briefs(session, [number, *(each.checkpoint.id for each in found.results)])
+    blank = {"filter": "", "order_by": "", "columns": "", **shared}
+    return FindContext(
+        "words",
+        _modes("", shared["project"], "words"),
+        like_answer(found, briefs[number]),
+        "",
+        chips=chips_of(found.interpretation.conditions),
+        population=population_of(found),
+        results=rows_of(found.results, briefs),
+        **blank,
+    )
 
 
 def _answered(
@@ -245,22 +302,29 @@ def _filter_page(
     try:
         page = _list(session, caller, here, from_cursor(after), limit=ROWS)
     except InvalidFilter as error:
-        answer = Answer(f"The {_parameter(error)} has a mistake.", "bad")
-        mistake = _mistake(error, here)
+        answer = Answer(f"The {parameter_of(error)} has a mistake.", "bad")
+        mistake = mistake_of(error, here)
         return FindContext("filter", modes, answer, "", mistake=mistake, examples=examples, **typed)
     names = list(page.rows[0].values) if page.rows else []
     briefs = read_briefs(session, [row.checkpoint.id for row in page.rows])
+    lent = lent_cells(session, names, page.resolved, briefs)
     return FindContext(
         "filter",
         modes,
-        _filter_answer(page, here, bool(after)),
+        filter_answer(page, here, bool(after)),
         "",
         resolved=resolved_of(page.resolved),
-        filter_columns=_columns(names, page.rows, here),
+        filter_columns=columns_of(names, page.rows, here),
         filter_rows=tuple(
             FilterRow(
                 ref_of(briefs[row.checkpoint.id]),
-                tuple(_cell(name, row.values.get(name), briefs[row.checkpoint.id]) for name in names),
+                tuple(
+                    replace(
+                        cell_of(name, row.values.get(name), briefs[row.checkpoint.id]),
+                        via=lent.get((row.checkpoint.id, name)),
+                    )
+                    for name in names
+                ),
             )
             for row in page.rows
         ),
@@ -270,57 +334,3 @@ def _filter_page(
         examples=() if page.rows and here["filter"] else examples,
         **typed,
     )
-
-
-def _filter_answer(page: CheckpointPage, here: Mapping[str, str], further: bool) -> Answer:
-    if not page.rows:
-        return Answer("No checkpoint matches." if here["filter"] else "No checkpoint is recorded yet.", "warn")
-    order = here["order_by"] or "newest first"
-    what = "match" if here["filter"] else "are recorded"
-    if further or page.next_after is not None:
-        return Answer(f"Checkpoints that {what}, {order}; {len(page.rows)} on this page.")
-    return Answer(f"{filters.plural(len(page.rows), 'checkpoint')} {'matches' if len(page.rows) == 1 else what}.")
-
-
-def _parameter(error: InvalidFilter) -> str:
-    return {"order_by": "order", "fields": "list of columns"}.get(error.extras.get("parameter", ""), "filter")
-
-
-def _mistake(error: InvalidFilter, here: Mapping[str, str]) -> PlaceOfMistake:
-    """The text around the place, and what was expected there."""
-    source = {"order_by": "order_by", "fields": "columns"}.get(error.extras.get("parameter", ""), "filter")
-    text, at = here[source], int(error.extras["position"])
-    return PlaceOfMistake(
-        text[max(0, at - 200) : at], text[at : at + 1], text[at + 1 : at + 200], error.message.partition("\n")[0]
-    )
-
-
-def _columns(names: Sequence[str], rows: Sequence[CheckpointRow], here: Mapping[str, str]) -> tuple[FilterColumn, ...]:
-    """Each column, its heading a link that sorts by it, and turns the order where it sorts already."""
-    keys = parse_order_by(here["order_by"])
-    first = (field_to_text(keys[0].field), keys[0].descending) if keys else ("saved_at", True)
-    columns = []
-    for name in names:
-        chosen = name == first[0]
-        order = name if chosen and first[1] else f"{name} desc"
-        numeric = all(isinstance(row.values.get(name), int | float | None) for row in rows)
-        link = Link(name, changed("/find", here, order_by=order), chosen)
-        columns.append(FilterColumn(name, link, numeric, "descending" if first[1] else "ascending"))
-    return tuple(columns)
-
-
-def _cell(name: str, value: Any, brief: Brief) -> FilterCell:
-    if isinstance(value, bool):
-        return FilterCell("yes" if value else "no", numeric=False)
-    if isinstance(value, int | float) and name in SHOWN_AS:
-        return FilterCell(SHOWN_AS[name](value), title=filters.exact(value))
-    if isinstance(value, int | float):
-        return FilterCell(filters.number(value), title=filters.exact(value))
-    if value is None:
-        return FilterCell(filters.MISSING)
-    if hasattr(value, "isoformat"):
-        text = filters.absolute(value).removesuffix(" UTC")
-        if name == "saved_at" and brief.saved_at_assumed:
-            return FilterCell(f"{text} (arrival)", numeric=False, title="UTC; nobody said when it was saved")
-        return FilterCell(text, numeric=False, title="UTC")
-    return FilterCell(filters.middle(str(value), 60), numeric=False, title=str(value))

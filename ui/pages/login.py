@@ -11,7 +11,7 @@ from registry import tokens
 from registry.config import Settings
 from registry.tokens import SESSION_LIFETIME, Unauthenticated
 from ui.access import FormViewerDep, check_csrf, viewer_of
-from ui.contexts import LoginContext
+from ui.contexts.problems import LoginContext
 from ui.links import local_path
 from ui.respond import go_to, show
 

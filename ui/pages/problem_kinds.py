@@ -8,7 +8,8 @@ from fastapi.responses import HTMLResponse
 
 from api.problems import status_of
 from registry.errors import Conflict, Forbidden, Invalid, Malformed, NotFound, RegistryError, Unavailable, every_leaf
-from ui.contexts import Answer, ProblemKind, ProblemKindsContext
+from ui.contexts import Answer
+from ui.contexts.problems import ProblemKind, ProblemKindsContext
 from ui.problem_meanings import MEANINGS
 from ui.respond import show
 

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response, StreamingResponse
@@ -15,26 +15,30 @@ from registry.aliases import list_aliases
 from registry.db import now
 from registry.errors import FieldError, Malformed
 from registry.evals.catalogue import catalogue
+from registry.evals.project_table import ProjectTable, read_project_table
 from registry.ids import from_text, to_text
-from registry.overview.briefs import Brief, read_briefs
-from registry.overview.runs import list_run_overviews
+from registry.overview.briefs import read_briefs
+from registry.overview.runs import RunOverview, list_run_overviews
 from registry.overview.scores import MetricName, metrics_of_run
 from registry.overview.starts import TO_SERVE, TO_TRAIN, has_way_back
 from registry.projects import find_project, list_projects
-from registry.recovery.rollback import RollbackAnswer, find_rollback_candidates
+from registry.recovery.answers import RollbackAnswer
+from registry.recovery.rollback import find_rollback_candidates
 from registry.recovery.watched import NothingToWatch, Watch
 from registry.runs import RunNotFound, get_run
-from registry.search.conditions import Condition
+from registry.search.conditions import Condition, to_json
 from registry.search.draft import UnreadableQuery
 from registry.search.names import Names
 from registry.search.parser import read_query
 from registry.search.query import capability_resolver
 from registry.tokens import Caller
 from ui import filters
-from ui.access import ViewerDep
-from ui.contexts import Answer, Link, RollbackContext
+from ui.access import ViewerDep, may_write
+from ui.commands import first_steps
+from ui.contexts import Answer, Link
+from ui.contexts.rollback import RollbackContext
 from ui.csv_files import csv_file
-from ui.links import address
+from ui.links import address, segment
 from ui.respond import go_to, show
 from ui.rollback_answer import rollback_context
 
@@ -51,6 +55,7 @@ NAMES = {
     "after": "The day from",
     "before": "The day before",
 }
+FIELD_NAMES = ("run", "alias", "mode", "watch", "step", "rto", "where", "after", "before")
 FEW, MORE = 5, 50  # candidates shown unasked, and with `more`
 MOST_STEP = 2**63 - 1
 TRIED = 20  # aliases, and runs, looked at for one with an answer
@@ -105,7 +110,9 @@ def rollback_page(request: Request, fields: FieldsDep, session: SessionDep, view
         said = {name: text for name, text in request.query_params.items() if name not in ("run", "alias")}
         default = _default_subject(session, viewer.caller, said)
         if default is None:
-            context = RollbackContext(Answer("There is no run to roll back yet."), (), (), "", fields)
+            context = RollbackContext(
+                Answer("There is no run to roll back yet."), (), (), None, fields, empty=first_steps(request)
+            )
             return show("rollback.html", context, title="Roll back", section="Roll back", viewer=viewer)
         return go_to(default)
     asked = _read(session, viewer.caller, fields)
@@ -119,14 +126,34 @@ def rollback_page(request: Request, fields: FieldsDep, session: SessionDep, view
         fields={**fields, "mode": asked.mode},
         days={"after": _shown_day(asked.after), "before": _shown_day(asked.before)},
         errors={**asked.errors, **errors},
-        subject=_subject(session, asked, briefs),
-        watch_choices=_watch_choices(metrics),
+        subject=_subject(session, asked),
+        watch_choices=_watch_choices(metrics, read_project_table(session, [asked.project_id])),
         more=_more(fields, answer),
         alias_choices=_alias_links(session, viewer.caller, asked.alias),
         run_choices=_run_links(session, viewer.caller, asked.run_id),
     )
+    if not may_write(viewer.caller):
+        context = replace(context, watch_form={})
     notices = _left_out(fields, context.errors)
     return show("rollback.html", context, title="Roll back", section="Roll back", viewer=viewer, notices=notices)
+
+
+def question(session: Session, caller: Caller, form: Mapping[str, str]) -> dict[str, Any]:
+    """The question of the page's fields in the words of the API; what could not be read is left out, as on the page."""
+    asked = _read(session, caller, read_fields(**{name: form.get(name, "") for name in FIELD_NAMES}))
+    watch = asked.watch and {"benchmark": asked.watch.benchmark, "capability": asked.watch.capability}
+    said = {
+        "run_id": None if asked.run_id is None else to_text(asked.run_id),
+        "alias": asked.alias,
+        "mode": asked.mode,
+        "watch": watch and {name: text for name, text in watch.items() if text is not None},
+        "at_or_before_step": asked.step,
+        "rto_seconds": asked.rto_seconds,
+        "conditions": [to_json(each) for each in asked.conditions] or None,
+        "after": asked.after and asked.after.isoformat(),
+        "before": asked.before and asked.before.isoformat(),
+    }
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _left_out(fields: dict[str, str], errors: dict[str, str]) -> list[str]:
@@ -144,7 +171,7 @@ def rollback_csv(fields: FieldsDep, session: SessionDep, viewer: ViewerDep) -> S
     A file cannot say what was left out, so a part that is not understood is refused. Raises UnreadableQuestion.
     """
     asked = _read(session, viewer.caller, fields)
-    answer, errors = _ask(session, viewer.caller, asked)
+    answer, errors = _ask(session, viewer.caller, asked, every_point=True)
     refused = _left_out(fields, asked.errors | errors)
     if refused:
         raise UnreadableQuestion(" ".join(refused))
@@ -242,7 +269,9 @@ def _shown_day(moment: datetime | None) -> str:
     return moment.astimezone(UTC).date().isoformat() if moment is not None else ""
 
 
-def _ask(session: Session, caller: Caller, asked: Asked) -> tuple[RollbackAnswer, dict[str, str]]:
+def _ask(
+    session: Session, caller: Caller, asked: Asked, *, every_point: bool = False
+) -> tuple[RollbackAnswer, dict[str, str]]:
     """The answer; where nothing can be watched, the one without watching, and the field's error."""
 
     def find(watch: Watch | None) -> RollbackAnswer:
@@ -259,6 +288,7 @@ def _ask(session: Session, caller: Caller, asked: Asked) -> tuple[RollbackAnswer
             rto_seconds=asked.rto_seconds,
             limit=MORE if asked.more else FEW,
             capabilities=capability_resolver(session, [asked.project_id]),
+            every_point=every_point,
         )
 
     try:
@@ -273,6 +303,7 @@ def _named(answer: RollbackAnswer) -> list[int]:
     named += [each.checkpoint.id for each in answer.excluded]
     named += [answer.last_known_good.id] if answer.last_known_good else []
     named += [each.checkpoint.id for each in answer.onset.points] if answer.onset else []
+    named += [answer.spike.rewind_to.id] if answer.spike and answer.spike.rewind_to else []
     return named
 
 
@@ -283,11 +314,12 @@ def _run_of(answer: RollbackAnswer) -> int | None:
     return named[0] if named else None
 
 
-def _subject(session: Session, asked: Asked, briefs: dict[int, Brief]) -> str:
+def _subject(session: Session, asked: Asked) -> Link:
     if asked.alias is not None:
-        return f"the alias {asked.alias}"
-    own = next((brief for brief in briefs.values() if brief.run_id == asked.run_id), None)
-    return f"the run {own.run_name}" if own else f"the run {to_text(asked.run_id or 0)}"
+        project, _, name = asked.alias.partition("/")
+        return Link(f"the alias {asked.alias}", f"/aliases/{segment(project)}/{segment(name)}")
+    run = get_run(session, asked.run_id or 0)
+    return Link(f"the run {run.name}", f"/runs/{to_text(run.id)}")
 
 
 def _more(fields: dict[str, str], answer: RollbackAnswer) -> Link | None:
@@ -297,9 +329,9 @@ def _more(fields: dict[str, str], answer: RollbackAnswer) -> Link | None:
     return Link("Show more candidates", address("/rollback", **{**fields, "more": "1"}) + "#candidates")
 
 
-def _watch_choices(metrics: Sequence[MetricName]) -> tuple[str, ...]:
+def _watch_choices(metrics: Sequence[MetricName], table: ProjectTable) -> tuple[str, ...]:
     """The capabilities, then the benchmarks that are no part of another, that the run was evaluated on."""
-    rows = [(catalogue().for_metric(m.benchmark, m.metric, m.filter), m.benchmark) for m in metrics]
+    rows = [(table.for_metric(m.benchmark, m.metric, m.filter), m.benchmark) for m in metrics]
     skills = [each.name for each in catalogue().capabilities if any(row.capability == each.name for row, _ in rows)]
     benchmarks = sorted({name for row, name in rows if row.part_of is None})
     return (*skills, *benchmarks[:60])
@@ -313,9 +345,15 @@ def _alias_links(session: Session, caller: Caller, chosen: str | None) -> tuple[
 
 def _run_links(session: Session, caller: Caller, chosen: int | None) -> tuple[Link, ...]:
     page = list_run_overviews(session, project_ids=caller.project_ids, limit=12)
+    own = [] if chosen is None or any(run.id == chosen for run in page.rows) else [get_run(session, chosen)]
+    links = [Link(filters.middle(run.name, 40), address("/rollback", run=to_text(run.id)), True) for run in own]
+    return (*links, *_links_of(page.rows, chosen))
+
+
+def _links_of(rows: Sequence[RunOverview], chosen: int | None) -> tuple[Link, ...]:
     return tuple(
         Link(filters.middle(run.name, 40), address("/rollback", run=to_text(run.id)), run.id == chosen)
-        for run in page.rows
+        for run in rows
         if run.checkpoints
     )
 

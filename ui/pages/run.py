@@ -15,12 +15,17 @@ from registry.attempts import list_attempts
 from registry.checkpoints.detail import read_config
 from registry.checkpoints.queries import list_checkpoints
 from registry.db import now
+from registry.evals.project_table import read_project_table
 from registry.ids import from_text, to_text
+from registry.incidents.queries import Asked, list_incidents, summarise
+from registry.incidents.receipts import Confirmation, confirmations
+from registry.incidents.shapes import IncidentRow
+from registry.incidents.suspicion import suspects_of
 from registry.overview.attempts import Saves, saves_by_attempt
 from registry.overview.briefs import Brief, read_briefs
 from registry.overview.runs import RunOverview, get_run_overview, saved_steps
 from registry.overview.scores import MetricName, RunScore, count_scores, metrics_of_run, scores_of_run
-from registry.runs import RunNotFound, RunRow, get_run
+from registry.runs import RunBrief, RunNotFound, RunRow, get_run
 from registry.series import read_series
 from registry.snapshots import flatten
 from registry.tokens import Caller
@@ -29,27 +34,22 @@ from ui import curves, filters
 from ui.access import ViewerDep
 from ui.charts import colour_of
 from ui.commands import first_checkpoint
-from ui.contexts import (
-    Answer,
-    AttemptRow,
-    CheckpointRow,
-    Chip,
-    Fact,
-    Link,
-    RunContext,
-    ScoreColumn,
-    ScoreTableRow,
-)
+from ui.contexts import Answer, Chip, Fact, Link
+from ui.contexts.run import AttemptRow, CheckpointRow, RunContext, ScoreCell, ScoreColumn, ScoreTableRow
 from ui.csv_files import csv_file
+from ui.finding_lines import finding_lines
+from ui.incident_views import line_of, sentence
 from ui.links import address, changed, from_cursor, segment, to_cursor
+from ui.pages.trackers import block_of
 from ui.refs import config_text, is_reported, ref_of, run_state, saved_in_words
 from ui.render import RUN_TONES
 from ui.respond import show
-from ui.run_plots import chosen_metrics, run_plots, score_choices, score_links
+from ui.run_plots import chosen_metrics, incident_marks, run_plots, score_choices, score_links
 
 router = APIRouter(include_in_schema=False)
 
 TABLE_ROWS = 30
+INCIDENTS, SHOWN_INCIDENTS = 200, 5  # marks on the plots, rows of the table
 AXES = ("auto", "linear", "log")
 
 
@@ -66,7 +66,8 @@ def run_page(
     run, overview = _run(session, viewer.caller, run_id)
     attempts, moment = list_attempts(session, run.id), now()
     metrics = metrics_of_run(session, run.project_id, run.id)
-    chosen = chosen_metrics(metrics, score or [])
+    table = read_project_table(session, [run.project_id])
+    chosen = chosen_metrics(metrics, score or [], table)
     scores = scores_of_run(session, run.project_id, run.id, [metric.id for metric in chosen]) if chosen else []
     page = list_checkpoints(
         session,
@@ -87,31 +88,41 @@ def run_page(
     here = {"score": [curves.metric_text(each) for each in chosen] if score else [], "axis": axis}
     series = read_series(session, run.project_id, run.id)
     saved = saved_steps(session, run.project_id, run.id)
-    plots = run_plots(run, attempts, series, saved, chosen, scores, axis if axis in AXES else "auto")
+    struck = list_incidents(session, Asked([run.project_id], run.id), limit=INCIDENTS)
+    marks = incident_marks(struck)
+    plots = run_plots(run, attempts, series, saved, chosen, scores, axis if axis in AXES else "auto", table, marks)
     counts = count_scores(session, run.project_id, shown)
     saves = saves_by_attempt(session, run.project_id, run.id)
+    suspects = suspects_of(session, shown)
+    receipts = confirmations(session, run.project_id, run.id)
     context = RunContext(
         id=run_id,
         name=run.name,
         project=run.project,
         colour=colour_of(run_id),
-        answer=_answer(overview, briefs.get(overview.newest_id or 0), moment),
+        answer=_answer(overview, briefs.get(overview.newest_id or 0), moment, struck),
         facts=_facts(run, overview, briefs.get(overview.newest_id or 0)),
         aliases=tuple(_alias_chip(alias, run.project) for alias in own),
         plots=plots,
         plotted=score_links(path, axis, chosen, chosen),
-        plot_choices=score_choices(path, axis, metrics, chosen),
+        plot_choices=score_choices(path, axis, metrics, chosen, table),
         axis_choices=tuple(Link(each, changed(path, here, axis=each), each == axis) for each in AXES) if plots else (),
         score_columns=tuple(ScoreColumn(curves.metric_text(each)) for each in chosen),
         score_rows=_score_rows(scored, chosen, scores, briefs),
-        attempts=tuple(_attempt_row(attempt, briefs, saves.get(attempt.number)) for attempt in attempts),
-        checkpoints=tuple(_checkpoint_row(briefs[each], own, counts.get(each, 0)) for each in shown),
+        attempts=tuple(
+            _attempt_row(attempt, briefs, saves.get(attempt.number), receipts.get(attempt.number))
+            for attempt in attempts
+        ),
+        checkpoints=tuple(_checkpoint_row(briefs[each], own, counts.get(each, 0), each in suspects) for each in shown),
         older=changed(path, here, after=to_cursor(page.next_after)) + "#checkpoints" if page.next_after else None,
         newer=changed(path, here) + "#checkpoints" if after else None,
-        trackers=_trackers(run),
+        trackers=block_of(session, viewer.caller, RunBrief(run.id, run.project_id, run.project, run.name), run_id),
         config=_config(session, run),
         actions=_actions(run_id, overview, own, run.project),
         empty=() if overview.checkpoints else (first_checkpoint(run.project, run.name),),
+        interruptions=_interruptions(session, run, struck, moment),
+        incidents=tuple(line_of(row) for row in struck[:SHOWN_INCIDENTS]),
+        findings=finding_lines(session, [run.project_id], run.id),
     )
     notices = _left_out(metrics, score or [], axis)
     title = filters.middle(run.name, 60)
@@ -129,10 +140,10 @@ def _left_out(metrics: Sequence[MetricName], scores: Sequence[str], axis: str) -
 
 @router.get("/runs/{run_id}/scores.csv")
 def run_scores_csv(run_id: str, session: SessionDep, viewer: ViewerDep) -> StreamingResponse:
-    """Every current score of the run, superseded checkpoints included and marked."""
+    """Every current score of the run, superseded checkpoints included and marked; `via` the copy it was measured on."""
     run, _ = _run(session, viewer.caller, run_id)
     names = {metric.id: metric for metric in metrics_of_run(session, run.project_id, run.id)}
-    header = ("checkpoint", "attempt", "step", "superseded", "benchmark", "metric", "filter", "value", "stderr")
+    header = ("checkpoint", "attempt", "step", "superseded", "benchmark", "metric", "filter", "value", "stderr", "via")
     rows = [
         (
             to_text(score.checkpoint_id),
@@ -144,6 +155,7 @@ def run_scores_csv(run_id: str, session: SessionDep, viewer: ViewerDep) -> Strea
             names[score.metric_id].filter,
             score.value,
             score.stderr,
+            "" if score.via is None else to_text(score.via),
         )
         for score in scores_of_run(session, run.project_id, run.id)
     ]
@@ -172,11 +184,14 @@ def _run(session: Session, caller: Caller, run_id: str) -> tuple[RunRow, RunOver
     return get_run(session, overview.id), overview
 
 
-def _answer(run: RunOverview, newest: Brief | None, moment: datetime) -> Answer:
+def _answer(run: RunOverview, newest: Brief | None, moment: datetime, struck: Sequence[IncidentRow]) -> Answer:
     state = run_state(run, moment)
     attempt = f", attempt {run.attempt}" if run.attempt is not None and run.attempt > 1 else ""
     head = "Nobody reports its state" if state == "not reported" else f"{state.capitalize()}{attempt}"
     tone = RUN_TONES.get(state, "unknown")
+    open_one = next((each for each in struck if each.ending is None), None)
+    if open_one is not None:
+        head, tone = f"{head}, interrupted {filters.ago(open_one.occurred_at, moment)} and not recovered", "bad"
     if newest is None:
         return Answer(f"{head}; no checkpoint yet, so nothing to come back to.", "warn")
     usable = {
@@ -214,15 +229,28 @@ def _facts(run: RunRow, overview: RunOverview, newest: Brief | None) -> tuple[Fa
 def _score_rows(
     ids: Sequence[int], metrics: Sequence[MetricName], scores: Sequence[RunScore], briefs: dict[int, Brief]
 ) -> tuple[ScoreTableRow, ...]:
-    found = {(score.checkpoint_id, score.metric_id): (score.value, score.stderr) for score in scores}
+    found = {(score.checkpoint_id, score.metric_id): _score_cell(score) for score in scores}
     return tuple(
-        ScoreTableRow(ref_of(briefs[each]), tuple(found.get((each, metric.id), (None, None)) for metric in metrics))
+        ScoreTableRow(ref_of(briefs[each]), tuple(found.get((each, metric.id), ScoreCell()) for metric in metrics))
         for each in ids
         if each in briefs
     )
 
 
-def _attempt_row(attempt: Attempt, briefs: dict[int, Brief], saves: Saves | None) -> AttemptRow:
+def _score_cell(score: RunScore) -> ScoreCell:
+    via = None if score.via is None else f"/checkpoints/{to_text(score.via)}"
+    return ScoreCell(score.value, score.stderr, via)
+
+
+def _interruptions(session: Session, run: RunRow, struck: Sequence[IncidentRow], moment: datetime) -> Answer | None:
+    if not struck:
+        return None
+    return sentence(summarise(session, Asked([run.project_id], run.id)), struck[0], moment)
+
+
+def _attempt_row(
+    attempt: Attempt, briefs: dict[int, Brief], saves: Saves | None, receipt: Confirmation | None
+) -> AttemptRow:
     point = attempt.resumed_from
     loaded = briefs.get(point.checkpoint_id) if point and point.checkpoint_id else None
     reached = [step for step in (attempt.heartbeat_step, saves.last_step if saves else None) if step is not None]
@@ -239,14 +267,28 @@ def _attempt_row(attempt: Attempt, briefs: dict[int, Brief], saves: Saves | None
         reason=attempt.reason,
         checkpoints=saves.checkpoints if saves else 0,
         started_over=attempt.live_through_step is not None and attempt.live_through_step < 0,
+        resume=_resume_words(receipt) if point is not None else "",
+        resume_tone={"confirmed": "good", "partial": "warn"}.get(receipt.state if receipt else "", "unknown"),
         skips=tuple(attempt.skip),
         changes=attempt.changes or "",
     )
 
 
-def _checkpoint_row(brief: Brief, aliases: Sequence[AliasRow], scores: int) -> CheckpointRow:
+def _resume_words(receipt: Confirmation | None) -> str:
+    """What was restored, as the attempt's receipts say: loading a piece may have been a no-op."""
+    if receipt is None or receipt.state == "unconfirmed":
+        return "unconfirmed"
+    if receipt.state == "confirmed":
+        return "confirmed"
+    missing = [
+        f"{filters.words(piece)} {word}" for piece, word in receipt.pieces.items() if word in ("fresh", "absent")
+    ]
+    return ", ".join(missing)
+
+
+def _checkpoint_row(brief: Brief, aliases: Sequence[AliasRow], scores: int, suspect: bool) -> CheckpointRow:
     return CheckpointRow(
-        ref=ref_of(brief),
+        ref=ref_of(brief, suspect=suspect),
         resumability=brief.resumability.value,
         loss=brief.loss,
         tokens_seen=brief.tokens_seen,
@@ -259,20 +301,6 @@ def _checkpoint_row(brief: Brief, aliases: Sequence[AliasRow], scores: int) -> C
 
 def _alias_chip(alias: AliasRow, project: str) -> Chip:
     return Chip(alias.name, f"/aliases/{segment(project)}/{segment(alias.name)}")
-
-
-def _trackers(run: RunRow) -> tuple[Fact, ...]:
-    def shown(uri: str, run_id: str) -> str:
-        return f"{uri or 'its default server'} · run {run_id}"
-
-    return tuple(
-        Fact(
-            tracker.kind,
-            filters.middle(shown(tracker.uri, tracker.run_id), 80),
-            href=tracker.uri if tracker.uri.startswith(("http://", "https://")) else None,
-        )
-        for tracker in run.trackers
-    )
 
 
 def _config(session: Session, run: RunRow) -> tuple[Fact, ...]:
@@ -295,6 +323,7 @@ def _actions(run_id: str, overview: RunOverview, aliases: Sequence[AliasRow], pr
         for alias in aliases[:2]
         if alias.checkpoint_id != overview.newest_id
     ]
+    links.append(Link("Benchmarks of its project", address("/benchmarks", project=project)))
     query = f"run.id = '{run_id}' and not superseded"
     links.append(
         Link(

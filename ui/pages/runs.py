@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from api.deps import SessionDep
 from registry.db import now
 from registry.ids import to_text
+from registry.incidents.queries import Asked, list_incidents
 from registry.overview.briefs import Brief, read_briefs
 from registry.overview.runs import RunOverview, Totals, count_registry, list_run_overviews
 from registry.projects import ProjectRow, find_project, list_projects
@@ -18,7 +19,10 @@ from ui import filters
 from ui.access import ViewerDep
 from ui.charts import colour_of
 from ui.commands import first_steps
-from ui.contexts import Answer, Link, RunRow, RunsContext
+from ui.contexts import Answer, Link
+from ui.contexts.runs import RunRow, RunsContext
+from ui.finding_lines import finding_lines
+from ui.incident_views import open_line
 from ui.links import address, changed, from_cursor, to_cursor
 from ui.refs import ref_of, run_state, saved_in_words
 from ui.respond import show
@@ -64,9 +68,18 @@ def runs_page(
         newer=changed("/runs", here) if after else None,
         older=changed("/runs", here, after=to_cursor(page.next_after)) if page.next_after else None,
         order_note=_order_note(page.rows, briefs) if sort == "saved" else "",
-        empty=() if totals.runs else first_steps(request),
+        empty=() if totals.runs else first_steps(request, project),
+        findings=finding_lines(session, project_ids),
+        interruptions=_open_ones(session, project_ids),
     )
     return show("runs.html", context, title="Runs", section="Runs", viewer=viewer, notices=notices)
+
+
+def _open_ones(session: Session, project_ids: list[int] | None) -> tuple[Link, ...]:
+    """A line for each of the newest interruptions that nobody has closed and no save has ended."""
+    rows = list_incidents(session, Asked(project_ids, open=True), limit=4)
+    lines = [Link(open_line(row), f"/incidents/{to_text(row.id)}") for row in rows[:3]]
+    return (*lines, *([Link("All that are open", "/incidents?state=open")] if len(rows) > 3 else []))
 
 
 def _scope(session: Session, caller: Caller, project: str) -> list[int] | None:

@@ -23,6 +23,11 @@
     setTimeout(() => button.classList.remove("done"), 1500);
   });
 
+  // A menu closes when something else is touched, or with Escape.
+  const close = (except) => document.querySelectorAll("details.more[open]").forEach((menu) => menu !== except && menu.removeAttribute("open"));
+  document.addEventListener("click", (event) => close(event.target.closest("details.more")));
+  document.addEventListener("keydown", (event) => event.key === "Escape" && close(null));
+
   const leave = () => root.classList.add("leaving");
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href]");

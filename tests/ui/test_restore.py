@@ -1,0 +1,105 @@
+"""The restore plan on a checkpoint's page: which copy, how long, what of it today's layout can load."""
+
+import pytest
+from sqlalchemy.orm import Session
+from starlette.testclient import TestClient
+
+from registry.checkpoints.registration import ReplicaSpec
+from registry.ids import to_text
+from registry.incidents.suspicion import say_suspect
+from registry.models import Checkpoint
+from registry.snapshots import LayoutSpec
+from tests.factories import ALL_PIECES, make_checkpoint, make_project, make_run
+from tests.ui.reading import Page
+from tests.ui.test_pages import read
+
+SIZE = 100_000_000_000
+
+
+@pytest.fixture
+def saved(session: Session) -> int:
+    """A whole Megatron checkpoint of 64 ranks on shared storage and in an object store."""
+    return make_checkpoint(
+        session,
+        make_run(session, make_project(session, "lang"), "7b"),
+        1000,
+        pieces=ALL_PIECES,
+        format="megatron_dist",
+        layout=LayoutSpec(world_size=64, tp=4, pp=2, dp=8, sharding="fully_sharded_model_space"),
+        replicas=(
+            ReplicaSpec("s3://bucket/7b/1000", "object", bytes=SIZE),
+            ReplicaSpec("/shared/7b/1000", "shared", bytes=SIZE),
+        ),
+    )
+
+
+def plan(browser: TestClient, number: int, query: str = "") -> str:
+    page = read(browser, f"/checkpoints/{to_text(number)}{query}")
+    assert page.links["Restore it"] == "#restore"
+    return Page(page.html.partition('<section id="restore">')[2].partition("</section>")[0]).text
+
+
+def test_the_fastest_copy_comes_first_with_its_time(browser: TestClient, saved: int) -> None:
+    text = plan(browser, saved)
+    assert text.startswith("Restore Restore it from shared storage, /shared/7b/1000, in about")
+    assert text.index("shared storage/shared/7b/1000") < text.index("the object stores3://bucket/7b/1000")
+    assert "fastest" in text
+    assert "can be used" in text
+    assert f"cairn fetch {to_text(saved)} FOLDER" in text
+
+
+def test_without_a_question_it_is_for_the_layout_it_was_saved_in(browser: TestClient, saved: int) -> None:
+    text = plan(browser, saved)
+    assert "In the layout that it was saved in" in text
+    assert text.count("loads exactly") == 4
+
+
+def test_a_layout_in_the_address_is_judged_piece_by_piece(browser: TestClient, saved: int) -> None:
+    text = plan(browser, saved, "?layout=tp%3D2%2Cpp%3D2%2Cdp%3D16")
+    assert "In the layout tp=2,pp=2,dp=16" in text
+    assert "The layout changes (tp 4 to 2, dp 8 to 16)" in text
+    assert text.count("loads exactly") < 4
+
+
+def test_a_time_to_restore_within_that_no_copy_meets_is_said(browser: TestClient, saved: int) -> None:
+    assert "not usable" in plan(browser, saved, "?rto=1")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("layout=flurb", "‘flurb’ is no degree of a layout such as tp=4,pp=2,dp=8"),
+        ("layout=tp%3D0", "‘tp=0’ is no degree"),
+        ("layout=tp%3D2%2Ctp%3D4", "‘tp=4’ is no degree"),
+        ("layout=world_size%3D7%2Ctp%3D2%2Cpp%3D1%2Cdp%3D2", "The layout was left out:"),
+        ("rto=soon", "‘soon’ is no number of seconds: it was left out."),
+        ("rto=0", "‘0’ is no number of seconds"),
+    ],
+)
+def test_what_of_the_question_cannot_be_read_is_said(browser: TestClient, saved: int, query: str, said: str) -> None:
+    page = read(browser, f"/checkpoints/{to_text(saved)}?{query}")
+    assert said in page.text
+    assert "In the layout that it was saved in" in page.text
+
+
+def test_a_local_copy_needs_its_host(browser: TestClient, session: Session) -> None:
+    number = make_checkpoint(
+        session, replicas=(ReplicaSpec("/nvme/1", "local", host="node1", bytes=SIZE),), pieces=ALL_PIECES
+    )
+    assert "No copy can be used." in plan(browser, number)
+    assert "Restore it from local disk, /nvme/1" in plan(browser, number, "?hosts=node1")
+
+
+def test_a_checkpoint_without_a_copy_cannot_be_restored(browser: TestClient, session: Session) -> None:
+    assert "It cannot be restored: no copy of it is recorded." in plan(browser, make_checkpoint(session))
+
+
+def test_a_suspect_is_called_that_wherever_it_is_shown(browser: TestClient, session: Session, saved: int) -> None:
+    row = session.get_one(Checkpoint, saved)
+    say_suspect(session, row, suspect=True, reason="two attempts failed alike", actor="maria")
+    session.flush()
+    page = read(browser, f"/checkpoints/{to_text(saved)}")
+    assert page.answer == "Suspect, so nothing resumes from it by itself: two attempts failed alike."
+    assert "Do not restore it: it is suspect" in page.text
+    run = read(browser, f"/runs/{to_text(row.run_id)}")
+    assert "1 000 suspect" in run.text

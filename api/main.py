@@ -7,14 +7,52 @@ from starlette.responses import JSONResponse
 
 from api import limits, openapi, problems
 from api.deps import CallerDep, get_caller, refuse_unknown_query
-from api.routes import aliases, checkpoints, decisions, health, imports, lineage, runs
+from api.routes import (
+    aliases,
+    benchmarks,
+    bisects,
+    checkpoints,
+    decisions,
+    health,
+    imports,
+    incidents,
+    jobs,
+    lineage,
+    provenance,
+    records,
+    recovery,
+    runs,
+    storage,
+    trackers,
+    watches,
+)
 from registry.config import Settings
 from registry.db import Database
 from ui.pages import mount_pages
 
 VERSION = "0.1.0"
 PREFIX = "/api/v1"
-ROUTERS = [room.router for room in (runs, checkpoints, lineage, imports, decisions, aliases)]
+ROUTERS = [
+    room.router
+    for room in (
+        runs,
+        checkpoints,
+        lineage,
+        imports,
+        decisions,
+        benchmarks,
+        aliases,
+        incidents,
+        recovery,
+        storage,
+        trackers,
+        jobs,
+        bisects,
+        provenance,
+        records,
+        watches,
+    )
+]
 DESCRIPTION = """A checkpoint registry linked to experiment tracking.
 
 Ids are opaque strings. Times are ISO 8601 in UTC, sizes bytes, durations seconds. Non-finite numbers travel as the
@@ -40,8 +78,10 @@ def create_app(settings: Settings, database: Database | None = None) -> FastAPI:
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     app.state.settings = settings
+    app.state.keep_decision = records.keep  # pages keep answers through the routes' own questions
     app.state.database = database or Database(settings.database_url)
     problems.install(app)
     for router in ROUTERS:  # the caller is known before a byte of the body is read

@@ -32,7 +32,7 @@ def describe(app: FastAPI, routers: Sequence[APIRouter], prefix: str) -> dict[st
         for method in route.methods or ():
             operation = schema["paths"][prefix + route.path_format][method.lower()]
             operation["security"] = [{"token": []}]
-            if "201" in operation["responses"]:  # the same shape, whether it was made now or before
+            if {"200", "201"} <= operation["responses"].keys():  # the same shape, whether it was made now or before
                 operation["responses"]["201"]["content"] = operation["responses"]["200"]["content"]
             if models:
                 content = {kind: {"schema": _define(schemas, TypeAdapter(model))} for kind, model in models.items()}

@@ -1,5 +1,6 @@
 """`cairn-server`: run the service and look after it."""
 
+import gc
 import logging
 import socket
 import sys
@@ -17,6 +18,8 @@ from registry.types import Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from sqlalchemy.orm import Session
 
 
 class UnknownRevision(Invalid):
@@ -57,6 +60,19 @@ def demo() -> None:
 
 
 @main.command()
+def worker() -> None:
+    """Do the durable jobs: imports from trackers, pushes to them. Any number may run, on any number of hosts.
+
+    `serve` on SQLite starts one by itself, unless CAIRN_WORKER is 0.
+    """
+    settings = read_settings()
+    database = _open(settings)
+    from api.worker import run_worker
+
+    run_worker(settings, database)
+
+
+@main.command()
 @click.option("--to", "revision", default="head", show_default=True, help="The revision to go to.")
 @click.option("--down", is_flag=True, help="Go down to that revision. What only the newer schema can hold is lost.")
 def migrate(revision: str, down: bool) -> None:
@@ -77,10 +93,8 @@ def token() -> None:
 @click.option("--project", "names", multiple=True, help="Bind it to this project; may be given again.")
 def create_token(name: str, scope: str, names: "Sequence[str]") -> None:
     """Make a token and print it. It can be read only now: the database keeps its hash."""
-    from registry.projects import find_project
-
     with _open(read_settings()).write() as session:
-        ids = [find_project(session, each).id for each in names] or None
+        ids = [_project_id(session, each) for each in names] or None
         click.echo(tokens.issue_token(session, name, Scope(scope), project_ids=ids, actor="cairn-server"))
 
 
@@ -122,6 +136,16 @@ def audit(limit: int) -> None:
     with _open(read_settings()).read() as session:
         for entry in list_entries(session, limit=limit):
             click.echo(f"{entry.at:%Y-%m-%dT%H:%M:%SZ}  {entry.actor:16}  {entry.action:18}  {entry.detail or ''}")
+
+
+def _project_id(session: "Session", name: str) -> int:
+    from registry.projects import ProjectNotFound, find_project
+
+    try:
+        return find_project(session, name).id
+    except ProjectNotFound:
+        told = f"There is no project {name[:128]!r}. `cairn record --project ...` makes one; leave it out to mean all."
+        raise ProjectNotFound(told) from None
 
 
 def _open(settings: Settings) -> Database:
@@ -172,7 +196,10 @@ def _run(settings: Settings, database: Database) -> None:
     """Serve until stopped. The address is taken first: what is printed then is true. Raises AddressTaken."""
     import uvicorn
 
+    from api.looking import Lookout
     from api.main import create_app
+    from api.watchdog import Watchdog
+    from api.worker import WorkerBeside
 
     sys.setswitchinterval(0.0005)  # a thread that holds the writer waits less for the others: 5% more registrations
     listening = _listen(settings)
@@ -183,7 +210,23 @@ def _run(settings: Settings, database: Database) -> None:
     click.echo(f"The admin token lies in {settings.admin_token_file}\n")
     sys.stdout.flush()
     config = uvicorn.Config(create_app(settings, database), access_log=False, log_config=None)
-    uvicorn.Server(config).run(sockets=[listening])
+    gc.collect()
+    gc.freeze()  # what is loaded by now stays: looking through it again took 130 ms in every second large answer
+    gc.set_threshold(50_000, 20, 100)
+    watchdog = Watchdog(database, settings.watch_seconds, settings.lost_after_seconds)
+    watchdog.start()
+    lookout = Lookout(database)
+    lookout.start()
+    beside = WorkerBeside() if settings.worker and database.is_sqlite else None
+    if beside is not None:
+        beside.start()
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        if beside is not None:
+            beside.stop()
+        watchdog.stop()
+        lookout.stop()
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -38,6 +38,12 @@ class Service:
         return json.loads(answer.data)
 
     @property
+    def cpu_seconds(self) -> float:
+        """What the service's process has used so far: on a shared machine it says more than the clock."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
     def resident_bytes(self) -> int:
         """Memory of the service's process."""
         for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
@@ -51,16 +57,17 @@ def running(backend: str) -> Iterator[Service]:
     """A fresh service on SQLite or PostgreSQL."""
     with tempfile.TemporaryDirectory(prefix="cairn-bench-") as home:
         if backend == "postgresql":
-            with postgresql_server() as url, _process(home, url) as service:
+            with postgresql_server() as url, process(home, url) as service:
                 service.analyse = lambda: run_sql(url, "ANALYZE")
                 yield service
         else:
-            with _process(home, None) as service:
+            with process(home, None) as service:
                 yield service
 
 
 @contextmanager
-def _process(home: str, database_url: str | None) -> Iterator[Service]:
+def process(home: str, database_url: str | None) -> Iterator[Service]:
+    """The service over its embedded database, or over one that is there already."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -12,10 +12,11 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from registry import snapshots, strict_json
+from registry import snapshots, strict_json, watching
 from registry.db import now
 from registry.errors import Conflict, FieldError, NotFound
 from registry.ids import new_id, to_text
+from registry.incidents import closing, ledger, pulse
 from registry.live_path import recompute_live
 from registry.models import Attempt, AttemptSkip, Checkpoint, Run
 from registry.resume_points import BadResumePoint, ResumePoint, newest_number, resolve
@@ -91,6 +92,7 @@ def open_attempt(session: Session, run_id: int, spec: AttemptSpec) -> tuple[Atte
             )
         ).one_or_none()
         if known is not None:
+            _complete(session, run, known, spec)
             return _read(session, [known])[0], False
     gap = _awaited_number(session, run) if spec.resumed_from is None and not spec.restart else None
     if gap is None and spec.resumed_from is None and not spec.restart:
@@ -102,6 +104,7 @@ def open_attempt(session: Session, run_id: int, spec: AttemptSpec) -> tuple[Atte
         raise BadResumePoint(f"No attempt can follow that: {message}.", errors=[FieldError("/resumed_from", message)])
     attempt = _insert(session, run, number, spec, point)
     recompute_live(session, run.project_id, run.id)
+    watching.path_changed(session, run.project_id, run.id)
     return _read(session, [attempt])[0], True
 
 
@@ -126,6 +129,7 @@ def amend_attempt(session: Session, run_id: int, number: int, changes: Mapping[s
     attempt = session.scalars(select(Attempt).where(*_of_run(run), Attempt.number == number)).one_or_none()
     if attempt is None:
         raise AttemptNotFound(f"Run {to_text(run_id)} has no attempt {number}.")
+    has_failed = changes.get("state") == "failed" and attempt.state != "failed"
     for name in ("state", "ended_at", "exit_code"):
         if name in changes:
             setattr(attempt, name, changes[name])
@@ -137,6 +141,11 @@ def amend_attempt(session: Session, run_id: int, number: int, changes: Mapping[s
     if changes.get("step") is not None:
         attempt.heartbeat_step = max(changes["step"], attempt.heartbeat_step or 0)
     session.flush()
+    if beat is not None or changes.get("step") is not None:
+        pulse.note_heartbeat(session, attempt, beat or now(), changes.get("step"))
+    if has_failed:
+        ledger.note_failure(session, attempt)
+    closing.settle_open(session, run.project_id, [run.id])
     return _read(session, [attempt])[0]
 
 
@@ -226,6 +235,21 @@ def _insert(session: Session, run: Run, number: int, spec: AttemptSpec, point: R
         ],
     )
     return attempt
+
+
+def _complete(session: Session, run: Run, known: Attempt, spec: AttemptSpec) -> None:
+    """What the first to open it had not said: a supervisor opens the attempt that the recorder in its job describes."""
+    kept = {
+        "config_id": snapshots.keep_configs(session, run.project_id, [spec.config])[0],
+        "environment_id": snapshots.keep_environments(session, run.project_id, [spec.environment])[0],
+        "layout_id": snapshots.keep_layouts(session, run.project_id, [spec.layout])[0],
+        "nodes": strict_json.canonical(list(spec.nodes)) if spec.nodes else None,
+        **{name: getattr(spec, name) for name in ("command", "reason", "changes", "started_at")},
+    }
+    for name, value in kept.items():
+        if getattr(known, name) is None and value is not None:
+            setattr(known, name, value)
+    session.flush()
 
 
 def _plain(project_id: int, run_id: int, number: int) -> dict[str, Any]:

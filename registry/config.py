@@ -27,6 +27,11 @@ class Settings:
     storage_roots: tuple[str, ...] = ()
     max_body_bytes: int = 32 * 1024 * 1024
     max_batch_items: int = 10_000
+    git_mirrors: Path | None = None  # bare repositories by host and path, for what changed between two commits
+    tracker_hosts: tuple[str, ...] = ()  # hosts and networks that a worker may call; see registry.integrations.hosts
+    worker: bool = True  # `serve` on SQLite starts a worker beside it
+    watch_seconds: int = 15  # between two looks for lost and stalled attempts
+    lost_after_seconds: int = 120  # without a heartbeat
     public_url: str | None = None  # what a browser types, where a proxy stands in between
 
     @property
@@ -57,6 +62,11 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         storage_roots=_storage_roots(env.get("CAIRN_STORAGE_ROOTS") or ""),
         max_body_bytes=_whole_number(env, "CAIRN_MAX_BODY_BYTES", 32 * 1024 * 1024),
         max_batch_items=_whole_number(env, "CAIRN_MAX_BATCH_ITEMS", 10_000),
+        git_mirrors=_git_mirrors(env.get("CAIRN_GIT_MIRRORS") or ""),
+        tracker_hosts=tuple(filter(None, (each.strip() for each in env.get("CAIRN_TRACKER_HOSTS", "").split(",")))),
+        worker=_switch(env, "CAIRN_WORKER", True),
+        watch_seconds=_whole_number(env, "CAIRN_WATCH_SECONDS", 15),
+        lost_after_seconds=_whole_number(env, "CAIRN_LOST_AFTER_SECONDS", 120),
         public_url=_public_url(env.get("CAIRN_PUBLIC_URL") or ""),
     )
 
@@ -68,6 +78,12 @@ def _storage_roots(text: str) -> tuple[str, ...]:
         if not (root.startswith("/") or "://" in root):
             raise BadSetting(f"CAIRN_STORAGE_ROOTS names {root!r}; expected absolute folders or URLs, comma between.")
     return roots
+
+
+def _git_mirrors(text: str) -> Path | None:
+    if text and not os.path.isabs(text):
+        raise BadSetting(f"CAIRN_GIT_MIRRORS is {text!r}; expected an absolute folder of bare repositories.")
+    return Path(text) if text else None
 
 
 def _public_url(text: str) -> str | None:
@@ -89,6 +105,13 @@ def _database_url(text: str) -> str:
     if url.drivername == "sqlite" and url.database in (None, "", ":memory:"):
         raise BadSetting(f"CAIRN_DATABASE_URL is {shown!r}, which would be forgotten at the end: {wanted}.")
     return text
+
+
+def _switch(env: Mapping[str, str], name: str, default: bool) -> bool:
+    text = env.get(name, "").lower()
+    if text not in ("", "0", "1", "true", "false", "on", "off"):
+        raise BadSetting(f"{name} is {text!r}; expected 1 or 0.")
+    return default if not text else text in ("1", "true", "on")
 
 
 def _whole_number(env: Mapping[str, str], name: str, default: int, *, at_most: int = 2**40) -> int:

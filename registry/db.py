@@ -144,8 +144,9 @@ class Database:
             self.writer = _postgresql_engine(url, size=readers)
             # READ COMMITTED gives each statement its own snapshot in any case: reads need no BEGIN and no ROLLBACK.
             self.reader = self.writer.execution_options(isolation_level="AUTOCOMMIT")
+        self.kept: dict[str, Any] = {}  # what rooms keep between reads, each under its own name; `close()` ends it
         self._write = sessionmaker(self.writer, expire_on_commit=False, autoflush=False)
-        self._read = sessionmaker(self.reader, expire_on_commit=False, autoflush=False)
+        self._read = sessionmaker(self.reader, expire_on_commit=False, autoflush=False, info={"database": self})
 
     def open_read(self) -> Session:
         """A session that reads; no connection is taken before its first statement."""
@@ -167,6 +168,8 @@ class Database:
             yield session
 
     def dispose(self) -> None:
+        for each in self.kept.values():
+            each.close()
         self.writer.dispose()
         self.reader.dispose()
 

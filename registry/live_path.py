@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
+from registry.changes import note_changes
 from registry.models import Attempt, Checkpoint
 
 
@@ -18,6 +19,9 @@ def recompute_live(session: Session, project_id: int, run_id: int) -> None:
             .where(Attempt.project_id == project_id, Attempt.run_id == run_id, Attempt.number == number)
             .values(live_through_step=live_through)
         )
+    if len(parents) > 1:  # the only attempt of a run is live as it was
+        attempts = session.scalars(select(Attempt.id).where(Attempt.project_id == project_id, Attempt.run_id == run_id))
+        note_changes(session, project_id, attempts)
 
 
 def _start_of(session: Session, attempt: Attempt) -> tuple[int | None, int] | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, literal, or_, select, update
 from sqlalchemy.orm import Session
 
 from registry import snapshots
@@ -14,6 +14,7 @@ from registry.errors import NotFound
 from registry.ids import new_id, to_text
 from registry.models import Project, Run, RunTag, TrackerLink
 from registry.projects import ProjectNotFound, find_project
+from registry.trackers.links import without_userinfo
 from registry.upsert import any_of, chunks, insert_missing
 
 
@@ -70,9 +71,10 @@ class RunRow:
 
 
 def start_run(session: Session, project_id: int, spec: RunSpec) -> tuple[RunRow, bool]:
-    """The run of this name, and whether it was made just now. A second start adds tags and trackers, changes nothing.
+    """The run of this name, and whether it was made just now. A second start adds what nobody said, changes nothing.
 
-    Any rank may link a tracker (some frameworks hold theirs on the last rank): links of one run are merged.
+    Any rank may link a tracker (some frameworks hold theirs on the last rank): links of one run are merged. Such a
+    rank may come first and knows nothing else of the run, so what was left unsaid is filled in.
     """
     fresh = new_id()
     (config_id,) = snapshots.keep_configs(session, project_id, [spec.config])
@@ -96,6 +98,8 @@ def start_run(session: Session, project_id: int, spec: RunSpec) -> tuple[RunRow,
         ],
     )
     run_id = session.scalars(select(Run.id).where(Run.project_id == project_id, Run.name == spec.name)).one()
+    if run_id != fresh:
+        _fill_in(session, run_id, spec, config_id)
     insert_missing(
         session,
         RunTag,
@@ -106,6 +110,24 @@ def start_run(session: Session, project_id: int, spec: RunSpec) -> tuple[RunRow,
     )
     link_trackers(session, project_id, run_id, spec.trackers)
     return get_run(session, run_id), run_id == fresh
+
+
+def _fill_in(session: Session, run_id: int, spec: RunSpec, config_id: int | None) -> None:
+    """Set what the spec gives and the run lacks, in one statement that two starts at once cannot tear apart."""
+    given = {name: getattr(spec, name) for name in ("kind", "owner", "team", "model_family", "parameter_count")}
+    given |= {"started_at": spec.started_at, "config_id": config_id}
+    missing = {name: value for name, value in given.items() if value is not None}
+    if missing:
+        session.execute(
+            update(Run)
+            .where(Run.id == run_id, or_(*(getattr(Run, name).is_(None) for name in missing)))
+            .values({name: _known_or(getattr(Run, name), value) for name, value in missing.items()})
+        )
+
+
+def _known_or(column: Any, value: Any) -> Any:
+    """The column's value, else this one, written as the column writes it: a time is microseconds on SQLite."""
+    return func.coalesce(column, literal(value, column.type))
 
 
 def link_trackers(session: Session, project_id: int, run_id: int, trackers: Sequence[TrackerSpec]) -> None:
@@ -119,7 +141,7 @@ def link_trackers(session: Session, project_id: int, run_id: int, trackers: Sequ
                 "project_id": project_id,
                 "run_id": run_id,
                 "kind": tracker.kind,
-                "uri": tracker.uri,
+                "uri": without_userinfo(tracker.uri),
                 "entity": tracker.entity,
                 "external_project": tracker.project,
                 "external_run_id": tracker.run_id,

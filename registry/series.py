@@ -10,18 +10,21 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from registry import attempts
+from registry import attempts, watching
 from registry.attempts import AttemptNotFound
 from registry.errors import FieldError, Invalid
 from registry.ids import new_id, to_text
 from registry.models import Attempt, Run, SeriesChunk
 from registry.runs import RunNotFound
 from registry.upsert import insert_missing
+
+# The names that trainers log the loss under, the likeliest first: one of them speaks for a run.
+LOSS_NAMES: Final = ("loss", "train/loss", "train_loss", "lm loss", "lm-loss", "lm_loss", "training_loss", "loss/train")
 
 
 class BadSeries(Invalid):
@@ -64,6 +67,8 @@ def record_series(session: Session, run_id: int, stretches: Sequence[Points]) ->
         _check(points, f"/{index}")
         rows.append(_row(run.project_id, known[number], points))
     insert_missing(session, SeriesChunk, rows)
+    if any(points.name in LOSS_NAMES for points in stretches):
+        watching.loss_arrived(session, run.project_id, run_id)
     return sum(len(points.steps) for points in stretches)
 
 

@@ -73,6 +73,14 @@ class Direction(StrEnum):
     TARGET = "target"
 
 
+class LrPhase(StrEnum):
+    """Where in the learning rate's course a checkpoint was saved, by the rates of its run's checkpoints."""
+
+    WARM_UP = "warm-up"
+    STABLE = "stable"
+    DECAY = "decay"
+
+
 class Scope(StrEnum):
     READ = "read"
     WRITE = "write"

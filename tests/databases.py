@@ -48,6 +48,7 @@ class SharedConnection(Database):
 
     def __init__(self, parent: Database, connection: Connection) -> None:
         self.url, self.is_sqlite = parent.url, parent.is_sqlite
+        self.kept = {}
         self.writer = self.reader = connection.engine
         self.connection = connection
 

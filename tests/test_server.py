@@ -10,9 +10,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,35 @@ def test_a_term_signal_ends_the_service_in_order(home: Home) -> None:
         assert "Traceback" not in service.log.read_text()
 
 
+def test_the_service_itself_opens_a_lost_incident_and_a_heartbeat_closes_it(home: Home) -> None:
+    home.environment |= {"CAIRN_WATCH_SECONDS": "1", "CAIRN_LOST_AFTER_SECONDS": "2"}
+    with serving(home) as service:
+        service.call("POST", "/projects", {"name": "p"})
+        _, run = service.call("POST", "/runs", {"project": "p", "name": "r"})
+        service.call("POST", f"/runs/{run['id']}/attempts", {"key": "a"})
+        path = f"/runs/{run['id']}/attempts/1"
+        service.call("PATCH", path, {"heartbeat_at": utc_now(), "step": 7})
+        incidents = until(lambda: service.call("GET", "/incidents?open=true")[1]["items"])
+        assert [(each["kind"], each["last_step"], each["opened_by"]) for each in incidents] == [("lost", 7, "cairn")]
+        service.call("PATCH", path, {"heartbeat_at": utc_now(), "step": 8})
+        _, closed = service.call("GET", f"/incidents/{incidents[0]['id']}")
+        assert closed["state"] == "recovered"
+        assert closed["recovery_seconds"] > 2
+
+
+def utc_now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def until(found: Callable[[], Any], seconds: float = 120) -> Any:
+    """What comes to be there, within a time that only a failure takes."""
+    deadline = time.monotonic() + seconds
+    while not (value := found()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return value
+
+
 def test_migrate_goes_up_and_down(home: Home) -> None:
     for arguments, revision in (((), HEAD), (("--down", "--to", "base"), "None"), (("--to", "head"), HEAD)):
         done = home.run("migrate", *arguments)
@@ -297,11 +327,14 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
             "CAIRN_PORT": "9000",
             "CAIRN_STORAGE_ROOTS": "/mnt/a, s3://bucket/b,",
             "CAIRN_PUBLIC_URL": "https://cairn.example/",
+            "CAIRN_WATCH_SECONDS": "5",
+            "CAIRN_LOST_AFTER_SECONDS": "30",
         }
     )
     assert (settings.home, settings.database_url) == (tmp_path, "postgresql+psycopg://u:p@h:5433/d")
     assert (settings.host, settings.port, settings.storage_roots) == ("::1", 9000, ("/mnt/a", "s3://bucket/b"))
     assert settings.base_url == "https://cairn.example"
+    assert (settings.watch_seconds, settings.lost_after_seconds) == (5, 30)
     assert read_settings({"CAIRN_HOST": "::1", "HOME": "/h"}).base_url == "http://[::1]:8400"
 
 

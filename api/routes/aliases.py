@@ -46,7 +46,10 @@ def move_alias(
     session: WriteSessionDep,
     caller: WriterDep,
 ) -> Response:
-    """Point an alias at a committed checkpoint; 409 where it does not point at `expected` any more."""
+    """Point an alias at a committed checkpoint; 409 where it does not point at `expected` any more.
+
+    A suspect one (its loss is not finite, it is quarantined, attempts that loaded it failed alike) needs `force`.
+    """
     row = aliases.move_alias(
         session,
         own_project(session, project, caller).id,
@@ -56,6 +59,7 @@ def move_alias(
         reason=body.reason,
         expected=body.expected,
         only_new="expected" in body.model_fields_set and body.expected is None,
+        force=body.force,
     )
     return answer(_shape(session, row))
 
@@ -82,9 +86,20 @@ def roll_back_alias(
     session: WriteSessionDep,
     caller: WriterDep,
 ) -> Response:
-    """Point an alias back at what it pointed at before its last move."""
+    """Point an alias back at what it pointed at before; a second call goes back one step further in its history.
+
+    PUT undoes a rollback.
+    """
     own = own_project(session, project, caller)
-    row = aliases.roll_back_alias(session, own.id, name, actor=caller.name, reason=body.reason)
+    row = aliases.roll_back_alias(
+        session,
+        own.id,
+        name,
+        actor=caller.name,
+        reason=body.reason,
+        expected=body.expected,
+        force=body.force,
+    )
     return answer(_shape(session, row))
 
 

@@ -37,9 +37,9 @@ from api.schemas.checkpoints import (
     ScorePage,
     ScoreReport,
 )
-from api.schemas.parts import ScoreIn
+from api.schemas.parts import ReplicaIn, ScoreIn
 from registry import ids, runs, strict_json
-from registry.checkpoints import commands, detail, queries
+from registry.checkpoints import commands, detail, queries, replicas
 from registry.checkpoints.errors import CheckpointNotFound
 from registry.config import Settings
 from registry.errors import FieldError
@@ -52,6 +52,7 @@ router = APIRouter(tags=["checkpoints"])
 
 BATCH: TypeAdapter[Any] = TypeAdapter(list[BatchItemIn])
 SCORES = Annotated[list[ScoreIn], Field(max_length=10_000)]
+REPLICAS = Annotated[list[ReplicaIn], Field(min_length=1, max_length=1_000)]
 
 
 @router.post("/runs/{run_id}/checkpoints", response_model=RegisteredOut, responses=CREATED)
@@ -172,6 +173,24 @@ def amend_checkpoint(
     """Amend tags (null takes one away), notes, milestone, loss."""
     _, number = own_checkpoint(session, checkpoint_id, caller)
     commands.amend_checkpoint(session, number, body.to_changes(), actor=caller.name)
+    return answer(_read(session, number))
+
+
+@router.post("/checkpoints/{checkpoint_id}/replicas", response_model=CheckpointOut)
+def add_replicas(
+    checkpoint_id: str,
+    body: Annotated[list[ReplicaIn], json_body(REPLICAS)],
+    session: WriteSessionDep,
+    caller: WriterDep,
+    settings: SettingsDep,
+) -> Response:
+    """Record further copies, or the parts that one host has of a spread one. A copy that is known adds nothing.
+
+    409 `replica-differs` where a digest of the same algorithm, or a size, contradicts what is recorded.
+    """
+    _, number = own_checkpoint(session, checkpoint_id, caller)
+    specs = [replica.to_spec() for replica in body]
+    replicas.add_replicas(session, number, specs, settings.storage_roots, actor=caller.name)
     return answer(_read(session, number))
 
 

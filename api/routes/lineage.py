@@ -3,12 +3,11 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from api.answers import answer
 from api.deps import CallerDep, SessionDep
 from api.routes.checkpoints import own_checkpoint
-from api.schemas.lineage import LineageOut
+from api.schemas.lineage import LineageOut, lineage_json
 from registry import lineage
-from registry.checkpoints.detail import read_identities
+from registry.checkpoints.identities import list_identities
 
 router = APIRouter(tags=["lineage"])
 
@@ -19,4 +18,4 @@ def get_lineage(checkpoint_id: str, session: SessionDep, caller: CallerDep) -> R
     project_id, number = own_checkpoint(session, checkpoint_id, caller)
     up, down = lineage.edges_around(session, project_id, number)
     ids = {number} | {edge.parent_id for edge in (*up, *down)} | {edge.child_id for edge in (*up, *down)}
-    return answer(LineageOut.from_edges(number, up, down, read_identities(session, sorted(ids))))
+    return Response(lineage_json(number, up, down, list_identities(session, list(ids))), media_type="application/json")

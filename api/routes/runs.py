@@ -31,6 +31,7 @@ from api.schemas.runs import (
 )
 from registry import attempts, ids, projects, runs, series
 from registry.checkpoints.detail import read_config
+from registry.incidents.receipts import confirmations
 from registry.runs import RunNotFound
 from registry.tokens import Caller
 from registry.types import MAX_ATTEMPT
@@ -113,15 +114,16 @@ def open_attempt(
     """
     run = _own_run(session, run_id, caller)
     row, made = attempts.open_attempt(session, run.id, body.to_spec())
-    return created(AttemptOut.from_row(row), made)
+    return created(_attempt(session, run, row), made)
 
 
 @router.get("/runs/{run_id}/attempts", response_model=AttemptPage)
 def list_attempts(run_id: str, session: SessionDep, caller: CallerDep) -> Response:
     """Every attempt of a run, in order."""
     run = _own_run(session, run_id, caller)
-    rows = attempts.list_attempts(session, run.id)
-    return answer(AttemptPage.model_construct(items=[AttemptOut.from_row(row) for row in rows], next_cursor=None))
+    rows, receipts = attempts.list_attempts(session, run.id), confirmations(session, run.project_id, run.id)
+    items = [AttemptOut.from_row(row, receipts.get(row.number)) for row in rows]
+    return answer(AttemptPage.model_construct(items=items, next_cursor=None))
 
 
 @router.patch("/runs/{run_id}/attempts/{number}", response_model=AttemptOut)
@@ -134,7 +136,7 @@ def amend_attempt(
 ) -> Response:
     """Set state, ended_at, exit_code, heartbeat_at, step or nodes. An older heartbeat changes nothing."""
     run = _own_run(session, run_id, caller)
-    return answer(AttemptOut.from_row(attempts.amend_attempt(session, run.id, number, body.to_changes())))
+    return answer(_attempt(session, run, attempts.amend_attempt(session, run.id, number, body.to_changes())))
 
 
 @router.post("/runs/{run_id}/series", response_model=SeriesReport)
@@ -159,6 +161,11 @@ def read_series(
         for each in curves
     ]
     return answer(CurvePage.model_construct(items=items, next_cursor=None))
+
+
+def _attempt(session: Session, run: runs.RunRow, row: attempts.AttemptRow) -> AttemptOut:
+    receipts = confirmations(session, run.project_id, run.id) if row.resumed_from is not None else {}
+    return AttemptOut.from_row(row, receipts.get(row.number))
 
 
 def _own_run(session: Session, run_id: str, caller: Caller) -> runs.RunRow:

@@ -8,15 +8,23 @@ from registry.checkpoints.rows import CheckpointIdentity
 
 
 class AliasIn(Shape):
-    """`expected`, for compare and set: the checkpoint that the alias must point at now; null: no such alias yet."""
+    """`expected`, for compare and set: the checkpoint that the alias must point at now; null: no such alias yet.
+
+    `force`, with a reason, takes a checkpoint that is suspect.
+    """
 
     checkpoint_id: Id
     reason: LongText | None = None
     expected: Id | None = None
+    force: bool = False
 
 
 class AliasRollbackIn(Shape):
+    """`expected`: what the alias must point at now, so that a call that is sent twice goes back once."""
+
     reason: LongText | None = None
+    expected: Id | None = None
+    force: bool = False
 
 
 class AliasOut(Answer):
@@ -43,6 +51,7 @@ class MoveOut(Answer):
     reason: str | None
     moved_by: str
     moved_at: Time
+    rollback: bool
 
     @classmethod
     def from_move(cls, move: Move, known: dict[int, CheckpointIdentity]) -> Self:
@@ -53,6 +62,7 @@ class MoveOut(Answer):
             reason=move.reason,
             moved_by=move.moved_by,
             moved_at=move.moved_at,
+            rollback=move.is_rollback,
         )
 
 

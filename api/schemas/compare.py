@@ -1,17 +1,19 @@
 """Shapes of compare."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from api.schemas.common import Answer, CheckpointRef, Id, Number, Shape
+from api.schemas.common import Answer, CheckpointRef, Id, Number, Shape, Time
 from api.schemas.parts import CodeOut
+from registry.provenance.association import Association
 from registry.provenance.compare import CodeChanges, Comparison, DataChanges
 from registry.provenance.composites import CapabilityComparison
 from registry.provenance.config_diff import ConfigChange
 from registry.provenance.score_changes import ScoreComparison
-from registry.provenance.suspects import Suspect
+from registry.provenance.suspects import Suspect, Tested
 
 
 class CompareIn(Shape):
@@ -140,16 +142,32 @@ class DataChangesOut(Answer):
 
 
 class FileChangeOut(Answer):
+    """`class`: what the path suggests that the file is for; code where it suggests nothing."""
+
     path: str
     change: str
+    class_: Annotated[str, Field(serialization_alias="class")]
+
+
+class CommitOut(Answer):
+    commit: str
+    at: Time
+    subject: str
 
 
 class CodeChangesOut(Answer):
-    """`status`: same, known (then `files` lists them) or unknown, and `why`."""
+    """`status`: same, known (then `files` lists them) or unknown, and `why`.
+
+    Where a mirror of the repository knows both commits, `log` names those that only the candidate has, newest first,
+    of `commit_count`; `left_behind`: how many only the baseline has.
+    """
 
     status: str
     commits: list[str | None]
     files: list[FileChangeOut]
+    log: list[CommitOut]
+    commit_count: int | None
+    left_behind: int | None
     baseline: CodeOut | None
     candidate: CodeOut | None
     why: str
@@ -159,15 +177,73 @@ class CodeChangesOut(Answer):
         return cls.model_construct(
             status=row.status,
             commits=list(row.commits),
-            files=[FileChangeOut.model_construct(path=path, change=change) for path, change in row.files],
+            files=[
+                FileChangeOut.model_construct(path=each.path, change=each.change, class_=each.kind)
+                for each in row.files
+            ],
+            log=[
+                CommitOut.model_construct(
+                    commit=each.commit, at=datetime.fromtimestamp(each.at, UTC), subject=each.subject
+                )
+                for each in row.log
+            ],
+            commit_count=row.commit_count,
+            left_behind=row.left_behind,
             baseline=row.baseline and CodeOut.from_spec(row.baseline),
             candidate=row.candidate and CodeOut.from_spec(row.candidate),
             why=row.why,
         )
 
 
+class TestedOut(Answer):
+    """What reverting the change and training a short branch showed: confirmed or cleared."""
+
+    verdict: Literal["confirmed", "cleared"]
+    branch: Id | None
+    note: str | None
+    created_by: str
+    created_at: Time
+
+    @classmethod
+    def from_row(cls, row: Tested) -> Self:
+        own = ("verdict", "note", "created_by", "created_at")
+        return cls.model_construct(branch=row.branch_id, **{name: getattr(row, name) for name in own})
+
+
+class AssociationOut(Answer):
+    """What earlier pairs of checkpoints say, one a run family: with the change and without it, how many fell."""
+
+    fell_with: int
+    held_with: int
+    fell_without: int
+    held_without: int
+    changed_pairs: int
+    families: int
+    p_value: float
+    q_value: float
+    shown: bool
+
+    @classmethod
+    def from_row(cls, row: Association) -> Self:
+        counts = row.counts
+        return cls.model_construct(
+            fell_with=counts.a,
+            held_with=counts.b,
+            fell_without=counts.c,
+            held_without=counts.d,
+            changed_pairs=row.changed_pairs,
+            families=row.families,
+            p_value=row.p_value,
+            q_value=row.q_value,
+            shown=row.is_shown,
+        )
+
+
 class SuspectOut(Answer):
-    """Changes that may have caused what fell. `share`: of the suspicion over all suspects; an association, no proof."""
+    """Changes that may have caused what fell. `share`: of the suspicion over all suspects; an association, no proof.
+
+    `tested`: what became of it when somebody reverted it, as they recorded with `POST /suspects`.
+    """
 
     changes: list[str]
     strength: str
@@ -176,12 +252,18 @@ class SuspectOut(Answer):
     prior: float
     magnitude: float
     likelihood_ratio: float
+    association: AssociationOut | None
+    tested: TestedOut | None
 
     @classmethod
     def from_row(cls, row: Suspect) -> Self:
         own = ("strength", "share", "prior", "magnitude", "likelihood_ratio")
         return cls.model_construct(
-            changes=list(row.changes), reasons=list(row.reasons), **{name: getattr(row, name) for name in own}
+            changes=list(row.changes),
+            reasons=list(row.reasons),
+            association=row.association and AssociationOut.from_row(row.association),
+            tested=row.tested and TestedOut.from_row(row.tested),
+            **{name: getattr(row, name) for name in own},
         )
 
 

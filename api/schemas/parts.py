@@ -20,8 +20,8 @@ from api.schemas.common import (
     Time,
     Uri,
 )
-from registry.checkpoints.details import rank_ranges
 from registry.checkpoints.registration import FileSpec, PartSpec, PieceSpec, ReplicaSpec
+from registry.checkpoints.replicas import rank_ranges
 from registry.evals.scores import NewScore, split_metric
 from registry.snapshots import CodeSpec, DataSpec, LayoutSpec, SourceSpec
 

@@ -1,6 +1,6 @@
 """Shapes of rollback."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -8,7 +8,7 @@ from api.schemas.common import Answer, CheckpointRef, Id, Name, Number, Shape, S
 from api.schemas.parts import LayoutIn
 from api.schemas.search import Conditions
 from registry.checkpoints.rows import CheckpointIdentity
-from registry.recovery.rollback import Candidate, Excluded, RollbackAnswer, WatchedOnset
+from registry.recovery.answers import Candidate, Excluded, RollbackAnswer, SpikeFound, WatchedOnset
 from registry.recovery.watched import Watch
 
 AliasName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,128}/[A-Za-z0-9._-]{1,128}$")]
@@ -62,7 +62,10 @@ class PointOut(Answer):
 
 
 class OnsetOut(Answer):
-    """When what is watched began to fall. `established` false: it may be noise; `why` says what there was to see."""
+    """When what is watched began to fall. `established` false: it may be noise.
+
+    `points` are the newest of `evaluated` checkpoints, those around the fall, and of the others every so many.
+    """
 
     watch: str
     made_of: list[str]
@@ -74,6 +77,7 @@ class OnsetOut(Answer):
     after_step: int | None
     by_step: int | None
     sentence: str
+    evaluated: int
     points: list[PointOut]
 
     @classmethod
@@ -85,6 +89,7 @@ class OnsetOut(Answer):
             made_of=list(row.made_of),
             established=found is not None and found.is_established,
             sentence=found.sentence if found is not None else row.why,
+            evaluated=row.evaluated,
             points=[
                 PointOut.model_construct(
                     checkpoint=CheckpointRef.from_row(point.checkpoint),
@@ -140,12 +145,58 @@ class ExcludedOut(Answer):
         return cls.model_construct(checkpoint=checkpoint, filter=row.filter, reason=row.reason)
 
 
+class SkipOut(Answer):
+    """Steps whose data is skipped, both ends included."""
+
+    from_: Annotated[int, Field(serialization_alias="from")]
+    to: int
+
+
+class SpikeOut(Answer):
+    """The newest spike of the loss: rewind to the checkpoint of step `rewind_to`, and skip the data of `skip`.
+
+    `attempt` is the body of POST /runs/{id}/attempts for the new attempt; null where nothing can be loaded.
+    """
+
+    from_step: int
+    to_step: int
+    shape: str
+    recovered: bool
+    level: Number
+    peak: Number
+    curve: str
+    rewind_to: int | None
+    checkpoint: CheckpointRef | None
+    skip: list[SkipOut]
+    sentence: str
+    attempt: dict[str, Any] | None
+
+    @classmethod
+    def from_row(cls, row: SpikeFound) -> Self:
+        spike, target = row.spike, row.rewind_to
+        return cls.model_construct(
+            from_step=spike.from_step,
+            to_step=spike.to_step,
+            shape=spike.shape,
+            recovered=spike.recovered,
+            level=spike.level,
+            peak=spike.peak,
+            curve=row.curve,
+            rewind_to=None if target is None else target.step,
+            checkpoint=_ref(target),
+            skip=[SkipOut.model_construct(from_=start, to=end) for start, end in row.skip],
+            sentence=row.sentence,
+            attempt=row.attempt,
+        )
+
+
 class RollbackOut(Answer):
     """`excluded` shows the newest; `excluded_counts` counts all of them by filter."""
 
     mode: str
     sentence: str
     onset: OnsetOut | None
+    spike: SpikeOut | None
     last_known_good: CheckpointRef | None
     candidates: list[CandidateOut]
     excluded: list[ExcludedOut]
@@ -161,6 +212,7 @@ class RollbackOut(Answer):
             mode=row.mode,
             sentence=row.sentence,
             onset=OnsetOut.from_row(row.onset) if row.onset is not None else None,
+            spike=SpikeOut.from_row(row.spike) if row.spike is not None else None,
             last_known_good=_ref(row.last_known_good),
             candidates=[CandidateOut.from_row(each) for each in row.candidates],
             excluded=[ExcludedOut.from_row(each) for each in row.excluded],

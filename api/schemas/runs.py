@@ -1,6 +1,6 @@
 """Shapes of projects, runs, attempts, curves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -23,10 +23,12 @@ from api.schemas.common import (
 )
 from api.schemas.parts import LayoutIn, Tags
 from registry.attempts import AttemptRow, AttemptSpec
+from registry.incidents.receipts import UNCONFIRMED, Confirmation
 from registry.projects import ProjectRow
 from registry.resume_points import ResumePoint
 from registry.runs import RunRow, RunSpec, TrackerSpec
 from registry.series import Points
+from registry.types import PieceName
 
 AttemptState = Literal["running", "finished", "failed", "lost", "stalled", "stopped"]
 
@@ -251,8 +253,43 @@ class SkipOut(Answer):
     to: int
 
 
+class ConfirmedPieces(Answer):
+    """What became of each piece: restored, fresh, absent or unknown."""
+
+    weights: str
+    optimizer: str
+    data_position: str
+    random_state: str
+
+    @classmethod
+    def from_pieces(cls, pieces: Mapping[PieceName, str]) -> Self:
+        named: dict[str, Any] = {piece.value: pieces[piece] for piece in PieceName}
+        return cls.model_construct(**named)
+
+
+class ResumeOut(Answer):
+    """What the receipts of a resumed attempt say together: unconfirmed until one says what became of every piece."""
+
+    state: Literal["confirmed", "partial", "unconfirmed"]
+    pieces: ConfirmedPieces
+    restore_seconds: float | None
+    receipts: int
+
+    @classmethod
+    def from_row(cls, row: Confirmation) -> Self:
+        return cls.model_construct(
+            state=row.state,
+            pieces=ConfirmedPieces.from_pieces(row.pieces),
+            restore_seconds=row.restore_seconds,
+            receipts=row.receipts,
+        )
+
+
 class AttemptOut(Answer):
-    """`live_through_step`: later steps of this attempt are superseded; null: none are; -1: all are."""
+    """`live_through_step`: later steps of this attempt are superseded; null: none are; -1: all are.
+
+    `resume`: what the attempt says that it restored; null where it loaded nothing.
+    """
 
     id: Id
     number: int
@@ -271,9 +308,10 @@ class AttemptOut(Answer):
     exit_code: int | None
     heartbeat_at: Time | None
     step: int | None
+    resume: ResumeOut | None
 
     @classmethod
-    def from_row(cls, row: AttemptRow) -> Self:
+    def from_row(cls, row: AttemptRow, receipts: Confirmation | None = None) -> Self:
         own = ("id", "number", "key", "state", "restart", "live_through_step", "command", "reason", "changes")
         ended = ("started_at", "ended_at", "exit_code", "heartbeat_at")
         return cls.model_construct(
@@ -282,6 +320,7 @@ class AttemptOut(Answer):
             skip=[SkipOut.model_construct(from_=start, to=end) for start, end in row.skip],
             nodes=list(row.nodes),
             step=row.heartbeat_step,
+            resume=ResumeOut.from_row(receipts or UNCONFIRMED) if row.resumed_from or receipts else None,
         )
 
 

@@ -1,6 +1,6 @@
 """Shapes of search and profile."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints
 
@@ -10,19 +10,28 @@ from registry.search.answers import BenchmarkEvidence, Evidence, Population, Sea
 from registry.search.conditions import to_json
 
 Query = Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=NO_NUL)]
+# 'project', or a published reference such as 'reference:pythia'.
+PopulationName = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=NO_NUL)]
 # Each condition is read, and refused with its own pointer, by registry.search.conditions.
 Conditions = Annotated[list[FreeObject], Field(max_length=100)]
 
 
 class SearchIn(Shape):
-    """A question in words, or conditions, each on a capability, a benchmark or a field.
+    """A question in words, or conditions, each on a capability, a benchmark or a field; or `like`, a checkpoint.
+
+    `like` finds those with the same strengths and weaknesses. `order` puts the newest or oldest first among those that
+    meet everything. `population` is whom percentiles are among: the `project`, or `reference:pythia`, published figures
+    for one large run that has nobody to be ranked among.
 
     `{"capability": "math", "relation": "strong", "threshold": 0.8}`, `{"benchmark": "gsm8k", "relation": ">=", …}`.
     """
 
     query: Query | None = None
     conditions: Conditions | None = None
+    like: Id | None = None
     project: ShortName | None = None
+    order: Literal["match", "newest", "oldest"] | None = None
+    population: PopulationName = "project"
     limit: Annotated[int, Field(ge=1, le=1_000)] = 20
 
 
@@ -30,6 +39,7 @@ class InterpretationOut(Answer):
     conditions: list[dict[str, Any]]
     unparsed: list[str]
     resolved: dict[str, str | None]
+    order: str
 
 
 class CapabilityPopulationOut(Answer):
@@ -46,6 +56,7 @@ class PopulationOut(Answer):
     capabilities: list[CapabilityPopulationOut]
     of_size: bool
     warnings: list[str]
+    reference: str | None
 
     @classmethod
     def from_population(cls, row: Population) -> Self:
@@ -59,6 +70,7 @@ class PopulationOut(Answer):
             ],
             of_size=row.of_size,
             warnings=list(row.warnings),
+            reference=row.reference,
         )
 
 
@@ -137,6 +149,7 @@ class SearchOut(Answer):
                 conditions=[to_json(condition) for condition in said.conditions],
                 unparsed=list(said.unparsed),
                 resolved=dict(said.resolved),
+                order=said.order,
             ),
             population=PopulationOut.from_population(row.population),
             strict=row.strict,
@@ -191,6 +204,8 @@ class ProfileOut(Answer):
     capabilities: list[StandingOut]
     not_evaluated: list[str]
     unknown: list[str]
+    population: str
+    reference: str | None
 
     @classmethod
     def from_profile(cls, row: Profile, checkpoint: CheckpointRef) -> Self:
@@ -199,4 +214,6 @@ class ProfileOut(Answer):
             capabilities=[StandingOut.from_row(each) for each in row.capabilities],
             not_evaluated=list(row.not_evaluated),
             unknown=list(row.unknown),
+            population=row.population,
+            reference=row.reference,
         )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Unauthenticated,
         Unavailable,
     )
+    from cairn.recorder.start import resume_receipt, start
     from cairn.replicas import replica
     from cairn.transport import Retries
 
@@ -53,9 +54,17 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "replica",
+    "resume_receipt",
+    "start",
 ]
 
-_HOMES = {"Client": "cairn.client", "Retries": "cairn.transport", "replica": "cairn.replicas"}
+_HOMES = {
+    "Client": "cairn.client",
+    "Retries": "cairn.transport",
+    "replica": "cairn.replicas",
+    "start": "cairn.recorder.start",
+    "resume_receipt": "cairn.recorder.start",
+}
 
 
 def __getattr__(name: str) -> Any:

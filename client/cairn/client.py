@@ -7,14 +7,30 @@ from cairn.calls.aliases import AliasCalls
 from cairn.calls.checkpoints import CheckpointCalls
 from cairn.calls.decide import DecideCalls
 from cairn.calls.evals import EvalCalls
+from cairn.calls.incidents import IncidentCalls
+from cairn.calls.provenance import ProvenanceCalls
+from cairn.calls.recovery import RecoveryCalls
 from cairn.calls.runs import RunCalls
+from cairn.calls.trackers import TrackerCalls
+from cairn.calls.watches import WatchCalls
 from cairn.settings import read_settings
 from cairn.transport import Retries, Transport
 
 DEFAULT_TIMEOUT_SECONDS = 30.0
 
 
-class Client(RunCalls, CheckpointCalls, EvalCalls, DecideCalls, AliasCalls):
+class Client(
+    RunCalls,
+    CheckpointCalls,
+    EvalCalls,
+    DecideCalls,
+    AliasCalls,
+    RecoveryCalls,
+    TrackerCalls,
+    IncidentCalls,
+    ProvenanceCalls,
+    WatchCalls,
+):
     """A connection to one Cairn service. Threads may share it; a fork gets connections of its own.
 
     `url` and `token` come from the arguments, else CAIRN_URL and CAIRN_TOKEN, else what `cairn login` saved,

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from registry.db import Base, one_of, within_project
 
 WAITING = "resumed_from_step IS NOT NULL AND resumed_from_checkpoint_id IS NULL"
+WATCHED = "state = 'running' AND heartbeat_at IS NOT NULL"  # registry.incidents.watch looks at no other
 STATES = ("running", "finished", "failed", "lost", "stalled", "stopped")
 
 
@@ -32,6 +33,12 @@ class Attempt(Base):
             "project_id",
             sqlite_where=text(WAITING),
             postgresql_where=text(WAITING),
+        ),
+        Index(
+            "ix_attempt_watched",
+            "heartbeat_at",
+            sqlite_where=text(WATCHED),
+            postgresql_where=text(WATCHED),
         ),
         Index(None, "project_id", "config_id"),
         Index(None, "project_id", "environment_id"),

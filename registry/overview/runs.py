@@ -119,6 +119,12 @@ def count_registry(session: Session, project_ids: Collection[int] | None) -> Tot
     return Totals(amount, projects, last is not None, last)
 
 
+def has_runs(session: Session, project_ids: Collection[int] | None) -> bool:
+    """Whether there is any run in these projects (None: all)."""
+    query = select(Run.id) if project_ids is None else select(Run.id).where(Run.project_id.in_(project_ids))
+    return session.scalars(query.limit(1)).first() is not None
+
+
 def _counts(project_ids: Collection[int] | None) -> Subquery:
     query = select(
         Checkpoint.run_id, func.count().label("checkpoints"), func.max(Checkpoint.saved_at).label("saved_at")

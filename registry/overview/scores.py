@@ -24,7 +24,10 @@ class MetricName:
 
 @dataclass(frozen=True, slots=True)
 class RunScore:
-    """A current score of a run's checkpoint. A non-finite value is a float."""
+    """A current score of a run's checkpoint. A non-finite value is a float.
+
+    `via`: the lossless copy that it was measured on, where it is not of the checkpoint itself.
+    """
 
     metric_id: int
     checkpoint_id: int
@@ -33,6 +36,7 @@ class RunScore:
     superseded: bool
     value: float | None
     stderr: float | None
+    via: int | None = None
 
 
 def metrics_of_run(session: Session, project_id: int, run_id: int) -> list[MetricName]:
@@ -69,6 +73,7 @@ def scores_of_run(
             CurrentScore.value,
             CurrentScore.special,
             CurrentScore.stderr,
+            CurrentScore.via_checkpoint_id,
         )
         .join(Checkpoint, Checkpoint.id == CurrentScore.checkpoint_id)
         .join(Attempt, Attempt.id == Checkpoint.attempt_id)
@@ -91,8 +96,9 @@ def scores_of_run(
             live is not None and step > live,
             join_number(value, special),
             stderr,
+            via,
         )
-        for metric, checkpoint, attempt, step, live, value, special, stderr in session.execute(query)
+        for metric, checkpoint, attempt, step, live, value, special, stderr, via in session.execute(query)
     ]
 
 
@@ -104,6 +110,33 @@ def count_scores(session: Session, project_id: int, checkpoint_ids: Collection[i
         .group_by(CurrentScore.checkpoint_id)
     )
     return {row[0]: row[1] for row in session.execute(query)}
+
+
+def lent_scores(
+    session: Session, project_id: int, checkpoint_ids: Collection[int]
+) -> dict[int, dict[tuple[str, str, str], int]]:
+    """By checkpoint, its scores that were measured on a lossless copy: (benchmark, metric, filter) to the copy's id."""
+    query = (
+        select(
+            CurrentScore.checkpoint_id,
+            Benchmark.name,
+            ScoreMetric.metric,
+            ScoreMetric.filter,
+            CurrentScore.via_checkpoint_id,
+        )
+        .join(ScoreMetric, ScoreMetric.id == CurrentScore.score_metric_id)
+        .join(Benchmark, Benchmark.id == ScoreMetric.benchmark_id)
+        .where(
+            CurrentScore.project_id == project_id,
+            CurrentScore.checkpoint_id.in_(checkpoint_ids),
+            CurrentScore.via_checkpoint_id.is_not(None),
+        )
+    )
+    found: dict[int, dict[tuple[str, str, str], int]] = {}
+    for checkpoint_id, benchmark, metric, filter, via in session.execute(query):
+        assert via is not None  # asked for above
+        found.setdefault(checkpoint_id, {})[benchmark, metric, filter] = via
+    return found
 
 
 def has_more_scores(session: Session, project_id: int, amount: int) -> bool:

@@ -358,3 +358,16 @@ def test_without_a_token_nothing_is_answered_but_health(client: TestClient) -> N
         assert answer.headers["www-authenticate"] == "Bearer"
     assert client.get("/health/live").status_code == 200
     assert client.get("/health/ready").json()["status"] == "ready"
+
+
+def test_a_further_copy_is_recorded_and_other_content_refused(client: TestClient, run_id: str) -> None:
+    copy = {"uri": "s3://b/10", "tier": "object", "digest": {"algorithm": "sha256", "value": "aa" * 32}}
+    place = f"/api/v1/checkpoints/{register(client, run_id, step=10, replicas=[copy]).json()['id']}/replicas"
+    answered = client.post(place, json=[{"uri": "/mnt/10", "tier": "shared"}])
+    assert answered.status_code == 200, answered.text
+    assert {each["uri"] for each in answered.json()["replicas"]} == {"s3://b/10", "/mnt/10"}
+    other = {"uri": "s3://c/10", "tier": "object", "digest": {"algorithm": "sha256", "value": "bb" * 32}}
+    refused = client.post(place, json=[other])
+    assert (refused.status_code, refused.json()["type"]) == (409, "/problems/replica-differs")
+    assert refused.json()["errors"][0]["pointer"] == "/0/digest"
+    assert client.post(place, json=[]).status_code == 422

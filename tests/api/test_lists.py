@@ -107,7 +107,8 @@ def test_a_second_start_says_what_it_did_not_change(client: TestClient) -> None:
     again = client.post(
         "/api/v1/runs", json={"project": "llm", "name": "r", "owner": "bob", "team": "x", "config": {"lr": 2}}
     )
-    assert (again.status_code, again.json()["not_applied"]) == (200, ["owner", "team", "config"])
+    assert (again.status_code, again.json()["not_applied"]) == (200, ["owner", "config"])
+    assert again.json()["team"] == "x"  # of which the first start said nothing
     assert client.get(f"/api/v1/runs/{first.json()['id']}").json()["owner"] == "ada"
 
 

@@ -35,6 +35,7 @@ from registry.errors import (
     every_leaf,
 )
 from registry.filters.errors import InvalidFilter
+from registry.watches.look import look_at_due
 from tests.api.conftest import client_of
 from tests.databases import rolled_back
 
@@ -65,9 +66,23 @@ GET /checkpoints
 GET /checkpoints/{id}
 GET /checkpoints/{id}/profile
 GET /checkpoints/{id}/lineage
+GET /checkpoints/{id}/restore-plan
 POST /search
 POST /rollback
+POST /incidents
+GET /incidents
+GET /incidents/{id}
+PATCH /incidents/{id}
+POST /resume-receipts
 POST /compare
+POST /bisects
+GET /bisects/{id}
+POST /bisects/{id}/observations
+GET /checkpoints/{id}/provenance
+POST /suspects
+POST /decisions
+GET /decisions
+GET /decisions/{id}
 PUT /aliases/{project}/{name}
 GET /aliases/{project}/{name}/history
 POST /aliases/{project}/{name}/rollback
@@ -106,11 +121,43 @@ def known(world: TestClient) -> dict[str, Any]:
     second = world.post(at, json={"step": 2, **full, "loss": 2.5}).json()["id"]
     pending = world.post(at, json={"step": 3, "state": "pending"}).json()["id"]
     world.post(f"/api/v1/runs/{run}/series", json=[{"name": "loss", "steps": [1, 2], "values": [2, "NaN"]}])
-    moved = world.put("/api/v1/aliases/p/production", json={"checkpoint_id": first})
+    moved = world.put(
+        "/api/v1/aliases/p/production", json={"checkpoint_id": first, "force": True, "reason": "its loss is NaN"}
+    )
     assert moved.status_code == 200
     world.put("/api/v1/aliases/p/production", json={"checkpoint_id": second})
+    good, bad = (
+        world.post(
+            at,
+            json={"step": step, "scores": [{"benchmark": "mmlu", "metric": "acc", "value": value, "n_samples": 9000}]},
+        )
+        for step, value in ((20, 0.6), (30, 0.5))
+    )
+    ends = {"good": good.json()["id"], "bad": bad.json()["id"]}
+    started = world.post("/api/v1/bisects", json={**ends, "benchmark": "mmlu"})
+    assert started.status_code == 201, started.text
+    bisect = started.json()["id"]
+    asked = {"kind": "compare", "request": {"baseline": ends["good"], "candidate": ends["bad"]}}
+    decision = world.post("/api/v1/decisions", json=asked).json()["id"]
+    (copy,) = world.get(f"/api/v1/checkpoints/{first}").json()["replicas"]
+    incident = world.post("/api/v1/incidents", json={"run_id": run, "checkpoint_id": first}).json()["id"]
+    watch = world.post("/api/v1/watches", json={"run_id": run, "kind": "loss"}).json()["id"]
+    look_at_due(world.app.state.database)  # type: ignore[attr-defined]
+    finding = world.get("/api/v1/findings").json()["items"][0]["id"]
+    linked = {"kind": "mlflow", "uri": "http://127.0.0.1:9", "run_id": "abc"}
+    link = world.post(f"/api/v1/runs/{run}/trackers", json=linked).json()["id"]
+    job = world.post(f"/api/v1/runs/{run}/trackers/{link}/refresh", json={}).json()["id"]
     return {
         "run_id": run,
+        "link_id": link,
+        "job_id": job,
+        "bisect_id": bisect,
+        "decision_id": decision,
+        **ends,
+        "watch_id": watch,
+        "finding_id": finding,
+        "incident_id": incident,
+        "replica_id": copy["id"],
         "checkpoint_id": first,
         "pending": pending,
         "baseline": first,
@@ -203,7 +250,7 @@ def test_every_body_and_every_answer_is_described() -> None:
         assert operation["security"] == [{"token": []}], path
         assert ("requestBody" in operation) == (method in ("PATCH", "POST", "PUT")), path
         for status, answer in operation["responses"].items():
-            assert answer["content"], (path, status)
+            assert status == "204" or answer["content"], (path, status)
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=lambda part: str(part))

@@ -67,7 +67,7 @@ def _handler(server_of: Callable[[], FaultServer]) -> type[BaseHTTPRequestHandle
             server_of().seen.append(Seen(self.command, self.path, dict(self.headers), body))
             self.answer(server_of().next_reply())
 
-        do_GET = do_POST = do_PATCH = do_PUT = do_CONNECT = handle_any
+        do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = do_CONNECT = handle_any
 
         def answer(self, reply: Reply) -> None:
             time.sleep(reply.wait_seconds)

@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 from registry.attempts import AttemptSpec, AttemptWouldRestart, list_attempts, open_attempt
 from registry.checkpoints.detail import get_checkpoint
 from registry.live_path import live_steps
+from registry.models import Attempt
 from registry.projects import ProjectRow
 from registry.resume_points import ResumePoint
 from tests.factories import make_attempt, make_checkpoint, make_run
@@ -20,6 +21,15 @@ def test_the_same_key_again_is_the_same_attempt(session: Session) -> None:
     first, made = open_attempt(session, run.id, AttemptSpec(key="slurm-42"))
     again, made_again = open_attempt(session, run.id, AttemptSpec(key="slurm-42"))
     assert (first.id, made, made_again) == (again.id, True, False)
+
+
+def test_who_opens_it_second_completes_what_the_first_had_not_said(session: Session) -> None:
+    run = make_run(session)
+    open_attempt(session, run.id, AttemptSpec(key="slurm-42", command="cairn exec"))
+    spec = AttemptSpec(key="slurm-42", command="train.py", reason="new data", nodes=["n1"], config={"lr": 1})
+    completed, made = open_attempt(session, run.id, spec)
+    assert (completed.command, completed.reason, completed.nodes, made) == ("cairn exec", "new data", ("n1",), False)
+    assert session.get_one(Attempt, completed.id).config_id is not None
 
 
 def test_a_silent_restart_over_committed_checkpoints_is_refused(session: Session) -> None:

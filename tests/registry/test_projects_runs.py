@@ -99,6 +99,18 @@ def test_starting_a_run_again_adds_tags_and_trackers_and_changes_nothing(session
     }
 
 
+def test_what_the_first_start_left_unsaid_is_filled_in_whoever_came_first(session: Session) -> None:
+    project = make_project(session)
+    tracker = TrackerSpec("wandb", "rank-7")
+    run, _ = start_run(session, project.id, RunSpec(FULL.name, trackers=[tracker]))  # the last rank knows only this
+    again, made = start_run(session, project.id, FULL)
+    assert (again.id, made, again.owner, again.started_at) == (run.id, False, FULL.owner, FULL.started_at)
+    assert read_config(session, again.config_id) == FULL.config
+    assert {each.run_id for each in again.trackers} == {"rank-7", *(each.run_id for each in FULL.trackers)}
+    third, _ = start_run(session, project.id, RunSpec(FULL.name, owner="bob", config={"lr": 1}))
+    assert (third.owner, third.config_id) == (FULL.owner, again.config_id)
+
+
 def test_the_same_name_in_another_project_is_another_run(session: Session) -> None:
     one, other = (make_run(session, name="r") for _ in range(2))
     assert one.id != other.id

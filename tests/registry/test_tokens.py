@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from registry.audit import list_entries
 from registry.db import Base, Database, now
+from registry.evals.scores import NewScore
 from registry.ids import to_text
 from registry.models import LoginCode, Token, WebSession
 from registry.tokens import (
@@ -34,6 +35,7 @@ from registry.tokens import (
     revoke_token,
 )
 from registry.types import Scope
+from registry.watches.look import look_at_due
 from tests.api.conftest import client_of
 from tests.factories import make_checkpoint, make_project, make_run
 
@@ -240,8 +242,8 @@ def world(database: Database) -> dict[str, Any]:
         for name in ("mine", "theirs"):
             project = make_project(session, name)
             run = make_run(session, project, "r")
-            first = make_checkpoint(session, run, 1, scores={"gsm8k": 0.5})
-            second = make_checkpoint(session, run, 2, scores={"gsm8k": 0.6})
+            first = make_checkpoint(session, run, 1, scores=[NewScore("gsm8k", 0.6, "acc", n_samples=1319)])
+            second = make_checkpoint(session, run, 2, scores=[NewScore("gsm8k", 0.5, "acc", n_samples=1319)])
             move_alias(session, project.id, "production", first, actor="test")
             found[name] = {
                 "project_id": project.id,
@@ -250,6 +252,61 @@ def world(database: Database) -> dict[str, Any]:
                 "second": to_text(second),
             }
     return found
+
+
+def made(admin: TestClient, path: str, body: Any) -> str:
+    answer = admin.post(f"/api/v1{path}", json=body)
+    assert answer.status_code in (200, 201, 202), answer.text
+    return str(answer.json()["id"])
+
+
+def linked(admin: TestClient, own: dict[str, Any]) -> str:
+    body = {"kind": "mlflow", "uri": "http://127.0.0.1:9", "run_id": f"abc{own['name']}"}
+    return made(admin, f"/runs/{own['run']}/trackers", body)
+
+
+def copied(admin: TestClient, own: dict[str, Any]) -> str:
+    place = f"/api/v1/checkpoints/{own['first']}"
+    copy = {"uri": f"/mnt/{own['name']}", "tier": "shared", "manifest": [{"path": "a", "bytes": 1}]}
+    admin.post(f"{place}/replicas", json=[copy])
+    return str(admin.get(place).json()["replicas"][0]["id"])
+
+
+def found_spike(admin: TestClient, own: dict[str, Any]) -> str:
+    made(admin, "/watches", {"run_id": own["run"], "kind": "loss"})
+    series = [{"name": "loss", "steps": [1, 2, 3], "values": [2.0, "NaN", 2.0]}]
+    admin.post(f"/api/v1/runs/{own['run']}/series", json=series)
+    look_at_due(admin.app.state.database)  # type: ignore[attr-defined]
+    return str(admin.get("/api/v1/findings", params={"project": own["name"]}).json()["items"][0]["id"])
+
+
+def compared(own: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "compare", "request": {"baseline": own["first"], "candidate": own["second"]}}
+
+
+# How to make one of what else a project may hold.
+MAKERS: dict[str, Callable[[TestClient, dict[str, Any]], str]] = {
+    "replica": copied,
+    "finding": found_spike,
+    "link": linked,
+    "job": lambda admin, own: made(admin, f"/runs/{own['run']}/trackers/{linked(admin, own)}/refresh", {}),
+    "watch": lambda admin, own: made(admin, "/watches", {"run_id": own["run"], "kind": "loss"}),
+    "incident": lambda admin, own: made(admin, "/incidents", {"run_id": own["run"]}),
+    "decision": lambda admin, own: made(admin, "/decisions", compared(own)),
+    "bisect": lambda admin, own: made(
+        admin, "/bisects", {"good": own["first"], "bad": own["second"], "benchmark": "gsm8k"}
+    ),
+}
+
+
+def named(database: Database, folder: Path, own: dict[str, Any], name: str, path: str) -> dict[str, Any]:
+    """The names of a project, with the ids that a path asks for."""
+    names = own | {"name": name}
+    wanted = [each for each in MAKERS if f"{{{each}}}" in path]
+    if wanted:
+        with client_of(database, folder) as admin:
+            names |= {each: MAKERS[each](admin, names) for each in wanted}
+    return names
 
 
 @pytest.fixture
@@ -292,6 +349,52 @@ NAMING: list[tuple[str, str, Any, dict[str, str] | None]] = [
     ("PUT", "/aliases/{name}/production", {"checkpoint_id": "{first}"}, None),
     ("GET", "/aliases/{name}/production/history", None, None),
     ("POST", "/aliases/{name}/production/rollback", {}, None),
+    ("POST", "/checkpoints/{first}/replicas", [{"uri": "/mnt/x", "tier": "shared"}], None),
+    ("GET", "/replicas/{replica}/manifest", None, None),
+    ("GET", "/storage/usage?project={name}", None, None),
+    ("GET", "/projects/{name}/benchmarks", None, None),
+    ("GET", "/projects/{name}/benchmarks/gsm8k", None, None),
+    ("PUT", "/projects/{name}/benchmarks/gsm8k", {"capability": "math"}, None),
+    ("PATCH", "/projects/{name}/benchmarks/gsm8k", {"note": "x"}, None),
+    ("POST", "/incidents", {"run_id": "{run}"}, None),
+    ("GET", "/incidents?project={name}", None, None),
+    ("GET", "/incidents/{incident}", None, None),
+    ("PATCH", "/incidents/{incident}", {"note": "x"}, None),
+    ("POST", "/resume-receipts", {"checkpoint_id": "{first}", "pieces": {"weights": "restored"}}, None),
+    ("GET", "/runs/{run}/resume-receipts", None, None),
+    ("GET", "/checkpoints/{first}/suspicion", None, None),
+    ("PUT", "/checkpoints/{first}/suspicion", {"suspect": True, "reason": "x"}, None),
+    ("GET", "/checkpoints/{first}/restore-plan", None, None),
+    ("POST", "/runs/{run}/resume-plan", {}, None),
+    ("POST", "/runs/{run}/resume-agreements", {"key": "k", "host": "a", "hosts": 1, "checkpoint_id": "{first}"}, None),
+    ("GET", "/runs/{run}/trackers", None, None),
+    ("POST", "/runs/{run}/trackers", {"kind": "mlflow", "uri": "http://127.0.0.1:9", "run_id": "def"}, None),
+    ("DELETE", "/runs/{run}/trackers/{link}", None, None),
+    ("POST", "/runs/{run}/trackers/{link}/refresh", {}, None),
+    ("GET", "/projects/{name}/tracking", None, None),
+    ("PATCH", "/projects/{name}/tracking", {}, None),
+    ("POST", "/imports/tracker", {"kind": "mlflow", "project": "{name}", "experiment": "e"}, None),
+    ("GET", "/jobs?project={name}", None, None),
+    ("GET", "/jobs/{job}", None, None),
+    ("POST", "/jobs/{job}/cancel", {}, None),
+    ("POST", "/bisects", {"good": "{first}", "bad": "{second}", "benchmark": "gsm8k"}, None),
+    ("GET", "/bisects/{bisect}", None, None),
+    ("POST", "/bisects/{bisect}/observations", {"checkpoint": "{first}", "value": 0.5, "n_samples": 100}, None),
+    ("GET", "/checkpoints/{first}/provenance", None, None),
+    (
+        "POST",
+        "/suspects",
+        {"baseline": "{first}", "candidate": "{second}", "changes": ["lr"], "verdict": "cleared"},
+        None,
+    ),
+    ("POST", "/decisions", {"kind": "compare", "request": {"baseline": "{first}", "candidate": "{second}"}}, None),
+    ("GET", "/decisions/{decision}", None, None),
+    ("POST", "/watches", {"run_id": "{run}", "kind": "loss"}, None),
+    ("GET", "/watches?project={name}", None, None),
+    ("PATCH", "/watches/{watch}", {"state": "ended"}, None),
+    ("GET", "/findings?project={name}", None, None),
+    ("GET", "/findings/{finding}", None, None),
+    ("PATCH", "/findings/{finding}", {"state": "acknowledged"}, None),
 ]
 
 EVALS = b'{"results": {"gsm8k": {"acc": 0.5}}, "versions": {"gsm8k": 0}, "config": {"model": "m", "num_fewshot": 0}}'
@@ -322,8 +425,11 @@ def test_every_call_that_names_something_is_in_the_list(bound: TestClient) -> No
         ("GET", "/api/v1/runs"),
         ("GET", "/api/v1/checkpoints"),
         ("GET", "/api/v1/aliases"),
+        ("GET", "/api/v1/decisions"),
+        ("GET", "/api/v1/workers"),
     }
-    names = {"name": "{project}", "run": "{run_id}", "first": "{checkpoint_id}"}
+    ids = ("run", "replica", "incident", "link", "job", "bisect", "decision", "watch", "finding")
+    names = {"name": "{project}", "first": "{checkpoint_id}", **{each: f"{{{each}_id}}" for each in ids}}
     listed = {
         (
             method,
@@ -331,7 +437,8 @@ def test_every_call_that_names_something_is_in_the_list(bound: TestClient) -> No
             + filled(path, names)
             .partition("?")[0]
             .replace("production", "{name}")
-            .replace("attempts/1", "attempts/{number}"),
+            .replace("attempts/1", "attempts/{number}")
+            .replace("benchmarks/gsm8k", "benchmarks/{name}"),
         )
         for method, path, _, _ in NAMING
     }
@@ -340,12 +447,20 @@ def test_every_call_that_names_something_is_in_the_list(bound: TestClient) -> No
 
 @pytest.mark.parametrize(("method", "path", "body", "form"), NAMING, ids=lambda part: str(part)[:40])
 def test_a_bound_token_touches_its_own_projects_and_no_others(
-    bound: TestClient, world: dict[str, Any], method: str, path: str, body: Any, form: Any
+    database: Database,
+    bound: TestClient,
+    world: dict[str, Any],
+    tmp_path: Path,
+    method: str,
+    path: str,
+    body: Any,
+    form: Any,
 ) -> None:
-    refused = call(bound, method, path, body, form, world["theirs"] | {"name": "theirs"})
+    names = {name: named(database, tmp_path, world[name], name, path) for name in ("mine", "theirs")}
+    refused = call(bound, method, path, body, form, names["theirs"])
     assert (refused.status_code, refused.json()["type"]) == (403, "/problems/project-forbidden"), refused.text
-    allowed = call(bound, method, path, body, form, world["mine"] | {"name": "mine"})
-    assert allowed.status_code in (200, 201, 409), allowed.text
+    allowed = call(bound, method, path, body, form, names["mine"])
+    assert allowed.status_code in (200, 201, 202, 204, 409), allowed.text
 
 
 def test_a_bound_token_cannot_reach_over_in_one_request(bound: TestClient, world: dict[str, Any]) -> None:
@@ -401,9 +516,10 @@ def test_a_cursor_of_one_caller_is_no_use_to_another(database: Database, bound: 
 def test_a_token_that_may_only_read_writes_nothing(
     database: Database, world: dict[str, Any], tmp_path: Path, method: str, path: str, body: Any, form: Any
 ) -> None:
-    reads = method == "GET" or path in ("/search", "/rollback", "/compare")
+    reads = method == "GET" or path in ("/search", "/rollback", "/compare", "/runs/{run}/resume-plan")
+    names = named(database, tmp_path, world["mine"], "mine", path)
     with client_of(database, tmp_path, Scope.READ) as client:
-        answer = call(client, method, path, body, form, world["mine"] | {"name": "mine"})
+        answer = call(client, method, path, body, form, names)
     if reads:
         assert answer.status_code == 200, answer.text
     else:

@@ -19,15 +19,18 @@ class AliasCalls(Calls):
         *,
         reason: str | None = None,
         expected: CheckpointLike | None = None,
+        force: bool | None = None,
     ) -> Alias:
         """Points the alias at a committed checkpoint; with `expected`, only if it points there now.
 
-        Raises `Conflict` where it points elsewhere.
+        Raises `Conflict` where it points elsewhere, and where the checkpoint is suspect, unless `force` and a
+        `reason` are given.
         """
         body = given(
             checkpoint_id=id_of(checkpoint),
             reason=reason,
             expected=None if expected is None else id_of(expected),
+            force=force,
         )
         return build(Alias, self._send("PUT", _path(project, name), body, idempotent=False))
 
@@ -39,9 +42,20 @@ class AliasCalls(Calls):
         """Every move, the newest first."""
         return answer_items(self._fetch(f"{_path(project, name)}/history"), AliasMove)
 
-    def alias_rollback(self, project: str, name: str, *, reason: str | None = None) -> Alias:
-        """Points the alias back at what it pointed at before."""
-        body = given(reason=reason)
+    def alias_rollback(
+        self,
+        project: str,
+        name: str,
+        *,
+        reason: str | None = None,
+        expected: CheckpointLike | None = None,
+        force: bool | None = None,
+    ) -> Alias:
+        """Points the alias back at what it pointed at before; once more, one step further back in its history.
+
+        `expected` and `force` as for `put_alias`, which also undoes a rollback.
+        """
+        body = given(reason=reason, expected=None if expected is None else id_of(expected), force=force)
         path = f"{_path(project, name)}/rollback"
         return build(Alias, self._send("POST", path, body, idempotent=False))
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from cairn.calls.base import Calls, CheckpointLike, RunLike, given, id_of, pages, segment
 from cairn.reading import build
+from cairn.score_names import score_name
 from cairn.types import BatchReport, Checkpoint, CheckpointPage
 
 Scores = Sequence[Mapping[str, Any]] | Mapping[str, float]
@@ -99,6 +100,14 @@ class CheckpointCalls(Calls):
         path = f"/checkpoints/{segment(id_of(checkpoint))}"
         return build(Checkpoint, self._send("PATCH", path, changes, idempotent=True))
 
+    def add_replicas(self, checkpoint: CheckpointLike, replicas: Sequence[Mapping[str, Any]]) -> Checkpoint:
+        """Records further copies (see `cairn.replica`); one that is known adds nothing.
+
+        Raises `Conflict` (replica-differs) where a digest or a size contradicts what is recorded.
+        """
+        path = f"/checkpoints/{segment(id_of(checkpoint))}/replicas"
+        return build(Checkpoint, self._send("POST", path, list(replicas), idempotent=True))
+
     def get_checkpoint(self, checkpoint: CheckpointLike) -> Checkpoint:
         return self._get(Checkpoint, f"/checkpoints/{segment(id_of(checkpoint))}")
 
@@ -146,18 +155,3 @@ def score_list(scores: Scores) -> list[Mapping[str, Any]]:
     if not isinstance(scores, Mapping):
         return list(scores)
     return [{**score_name(name), "value": value} for name, value in scores.items()]
-
-
-def score_name(name: str) -> dict[str, str]:
-    """`benchmark[.metric[.filter]]` as fields; a part in backticks may hold dots."""
-    parts, rest = [], name
-    while rest:
-        if rest.startswith("`") and "`" in rest[1:]:
-            part, _, rest = rest[1:].partition("`")
-            rest = rest.removeprefix(".")
-        else:
-            part, _, rest = rest.partition(".")
-        parts.append(part)
-    if len(parts) > 3:
-        parts[2:] = [".".join(parts[2:])]
-    return dict(zip(("benchmark", "metric", "filter"), parts, strict=False))

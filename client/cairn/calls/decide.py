@@ -18,14 +18,28 @@ class DecideCalls(Calls):
         query: str | None = None,
         *,
         conditions: Conditions | None = None,
+        like: CheckpointLike | None = None,
         project: str | None = None,
+        order: str | None = None,
+        population: str | None = None,
         limit: int | None = None,
     ) -> SearchAnswer:
         """Checkpoints by what they are good at, in words ('strong math, weak chat') or as conditions.
 
-        The answer says how the words were understood; look at `interpretation` and `strict`.
+        Or `like` a checkpoint: those with the same strengths and weaknesses. `order` puts the newest or the oldest
+        first among those that meet everything. `population` is whom percentiles are among: 'project', or published
+        figures such as 'reference:pythia'. The answer says how the words were understood; look at `interpretation`
+        and `strict`.
         """
-        body = given(query=query, conditions=conditions, project=project, limit=limit)
+        body = given(
+            query=query,
+            conditions=conditions,
+            like=None if like is None else id_of(like),
+            project=project,
+            order=order,
+            population=population,
+            limit=limit,
+        )
         return build(SearchAnswer, self._send("POST", "/search", body, idempotent=True))
 
     def rollback(

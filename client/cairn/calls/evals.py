@@ -1,14 +1,14 @@
 """Scores, curves and result files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cairn.calls.base import API, Calls, CheckpointLike, RunLike, answer_items, given, id_of, segment
+from cairn.calls.base import API, Calls, CheckpointLike, RunLike, answer_items, given, id_of, pages, segment
 from cairn.calls.checkpoints import Scores, score_list
 from cairn.reading import build
 from cairn.transport import Call
-from cairn.types import Curve, ImportReport, Score, ScoreReport, SeriesReport
+from cairn.types import Benchmark, BenchmarkPage, Curve, ImportReport, Score, ScoreReport, SeriesReport
 
 File = str | Path | tuple[str, bytes]
 
@@ -27,6 +27,20 @@ class EvalCalls(Calls):
     def list_scores(self, checkpoint: CheckpointLike) -> tuple[Score, ...]:
         """Every result of the checkpoint, re-evaluations included."""
         return answer_items(self._fetch(f"/checkpoints/{segment(id_of(checkpoint))}/scores"), Score)
+
+    def iter_benchmarks(
+        self, project: str, *, only: str | None = None, limit: int | None = None
+    ) -> Iterator[Benchmark]:
+        """The project's benchmark table by name. `only`: 'occurring' in results, or 'unmapped', with proposals."""
+        path = f"/projects/{segment(project)}/benchmarks"
+        return pages(lambda cursor: self._get(BenchmarkPage, path, only=only, cursor=cursor), limit)
+
+    def set_benchmark(self, project: str, name: str, **said: Any) -> Benchmark:
+        """Changes what the project says of a benchmark: capability, direction, scale, chance, sample_count,
+        preferred_metrics, same_as, aliases, note. None takes back what was said. It counts from the next answer on.
+        """
+        path = f"/projects/{segment(project)}/benchmarks/{segment(name)}"
+        return build(Benchmark, self._send("PATCH", path, said, idempotent=True))
 
     def record_series(self, run: RunLike, series: Sequence[Mapping[str, Any]]) -> int:
         """Adds stretches of curves, `[{attempt, name, steps, values}]`; answers the number of points.

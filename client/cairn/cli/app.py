@@ -32,18 +32,67 @@ Exit codes:
 
 COMMANDS = {
     "compare": "cairn.cli.commands.compare:compare",
+    "completion": "cairn.cli.commands.completion:completion",
+    "du": "cairn.cli.commands.du:du",
     "evals": "cairn.cli.commands.evals:evals",
+    "exec": "cairn.cli.commands.exec:exec_command",
+    "fetch": "cairn.cli.commands.fetch:fetch_command",
     "find": "cairn.cli.commands.find:find",
+    "import": "cairn.cli.commands.import_:import_",
+    "incident": "cairn.cli.commands.incident:incident",
     "inspect": "cairn.cli.commands.inspect:inspect_command",
+    "lineage": "cairn.cli.commands.lineage:lineage",
+    "link": "cairn.cli.commands.link:link",
     "login": "cairn.cli.commands.login:login",
     "record": "cairn.cli.commands.record:record",
+    "reproduce": "cairn.cli.commands.reproduce:reproduce",
+    "resume": "cairn.cli.commands.resume:resume",
     "rollback": "cairn.cli.commands.rollback:rollback",
     "run": "cairn.cli.commands.runs:run",
     "scan": "cairn.cli.commands.scan:scan_command",
+    "spool": "cairn.cli.commands.spool:spool",
     "watch": "cairn.cli.commands.watch:watch_command",
+    "why": "cairn.cli.commands.why:why",
+}
+
+# What `cairn --help` says of each; one that is left out is imported to be asked.
+SUMMARIES = {
+    "compare": "Which scores really changed from one checkpoint to another.",
+    "completion": "Print the completion script of bash, zsh or fish.",
+    "du": "Show bytes by run, tier and state.",
+    "evals": "Send result files of evaluations, or folders of them.",
+    "exec": "Run a training job, and record how it ends.",
+    "fetch": "Copy a checkpoint into a folder, verified.",
+    "find": "Find checkpoints by what they are good at, or by a filter.",
+    "import": "Bring in what a tracker has: MLflow, W&B.",
+    "incident": "List, show, open and close interruptions.",
+    "inspect": "Say what a checkpoint is from its files.",
+    "lineage": "Show what a checkpoint came from, and led to.",
+    "link": "Tie a run to its run on W&B or MLflow.",
+    "login": "Check a token and keep it for this service.",
+    "record": "Record a checkpoint.",
+    "reproduce": "Write what a checkpoint was made with into a folder.",
+    "resume": "Print the path that a launch goes on from.",
+    "rollback": "Show checkpoints to go back to, best first.",
+    "run": "List runs, or show one.",
+    "scan": "Find and record the checkpoints below a folder, or in a bucket.",
+    "spool": "List or send records that wait on this machine.",
+    "watch": "Record checkpoints as they appear in a folder or bucket.",
+    "why": "Say why one checkpoint is worse than another.",
 }
 
 
+def _print_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"cairn {version('cairn-client')}")
+        ctx.exit()
+
+
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
 @click.group(
     cls=LazyGroup, help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
 )
@@ -52,7 +101,7 @@ def cli() -> None:
 
 
 assert isinstance(cli, LazyGroup)
-cli.homes = COMMANDS
+cli.homes, cli.summaries = COMMANDS, SUMMARIES
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -17,6 +17,9 @@ HINTS = {
     "run-not-found": "`cairn run list` shows the runs. A run is named by its id or as project/run.",
     "checkpoint-not-found": f"{CHECKPOINT_NAMES} `cairn find` lists them.",
     "alias-not-found": "An alias is written project/name. A run is project/run, its checkpoint project/run@step.",
+    "incident-not-found": "`cairn incident list` shows them with their ids.",
+    "job-not-found": "`cairn import mlflow` and `cairn import wandb --project` print the id of their job.",
+    "tracker-link-not-found": "`cairn link PROJECT/RUN` shows a run's links with their ids.",
     "batch-in-conflict": "What is recorded stays as it is. `cairn evals` adds scores to it; what was saved after going "
     "back in steps belongs to a new attempt, which the job begins (client.start_attempt): then say --attempt.",
     "unauthenticated": "`cairn login` saves a token for this service; a job gets one in CAIRN_TOKEN. "

@@ -1,5 +1,6 @@
 """A command group whose commands are imported when they are asked for: `cairn find` does not pay for `cairn scan`."""
 
+import difflib
 import importlib
 from collections.abc import Mapping
 
@@ -7,9 +8,13 @@ import click
 
 
 class LazyGroup(click.Group):
-    """Knows its commands as `{name: "module:function"}` and imports one when it is run, completed or described."""
+    """Knows its commands as `{name: "module:function"}` and imports one when it is run, completed or described.
+
+    `summaries` are the short help texts, so that the list of all commands imports none of them.
+    """
 
     homes: Mapping[str, str] = {}
+    summaries: Mapping[str, str] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*self.homes, *self.commands})
@@ -21,3 +26,25 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(module), function)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            near = difflib.get_close_matches(args[0], known, n=3, cutoff=0.5)
+            hint = f" Did you mean {' or '.join(near)}?" if near else " `cairn --help` lists the commands."
+            ctx.fail(f"There is no command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, self._summary(ctx, name)) for name in self.list_commands(ctx)]
+        if rows:
+            with formatter.section("Commands"):
+                formatter.write_dl(rows)
+
+    def _summary(self, ctx: click.Context, name: str) -> str:
+        if name in self.summaries:
+            return self.summaries[name]
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(100) if command is not None else ""

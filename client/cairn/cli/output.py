@@ -9,12 +9,15 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO, TypeVar
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
 from cairn import wire
-from cairn.types import CheckpointRef
+
+if TYPE_CHECKING:
+    from cairn.types import CheckpointRef
 
 
 class ReaderGone(Exception):
@@ -78,6 +81,12 @@ def say(text: str) -> None:
     click.echo(clean(text), err=True)
 
 
+def say_if_cut(count: int, limit: int) -> None:
+    """A list that ends at its limit may go on: nobody should take it for the whole."""
+    if count == limit:
+        say(f"{limit} are shown; there may be more: --limit.")
+
+
 def print_rows(columns: Sequence[str], rows: Iterable[Row]) -> None:
     """A table on a terminal, tab-separated lines with one header line otherwise."""
     texts = [[_cell(value) for value in row] for row in rows]
@@ -108,7 +117,7 @@ def print_facts(pairs: Iterable[tuple[str, Any]]) -> None:
     print_rows(("field", "value"), [(name, value) for name, value in pairs if value not in (None, "", {}, ())])
 
 
-def checkpoint_cells(checkpoint: CheckpointRef) -> tuple[str, str]:
+def checkpoint_cells(checkpoint: "CheckpointRef") -> tuple[str, str]:
     """How a checkpoint is written everywhere: `run · attempt · step`, and its id."""
     return str(checkpoint), checkpoint.id
 
@@ -130,6 +139,8 @@ def _cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else f"{value:.6g}"
+    if isinstance(value, datetime):
+        return str(json.loads(wire.encode(value)))
     if isinstance(value, (dict, list, tuple)):
         value = json.dumps(json.loads(wire.encode(value)), ensure_ascii=False)
     return clean(str(value)).replace("\n", " ")

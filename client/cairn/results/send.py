@@ -9,14 +9,15 @@ from typing import Any
 from cairn.client import Client
 from cairn.errors import CairnError, Invalid
 from cairn.formats import EvalFile, Refused
+from cairn.formats.evals import lm_eval_samples
 from cairn.results.gather import Refusal, Result, contents, reread
 from cairn.results.places import Planned
 from cairn.types import ImportReport
 
 FILES_A_REQUEST = 50
 BYTES_A_REQUEST = 8 * 1024 * 1024
-# The service takes 32 MB in a request. Of a larger file (all samples, a log with every conversation) only the scores
-# are sent, as a plain table that says everything the file says of them.
+# The service takes 32 MB in a request. Of a larger list of samples the texts are left out; of another larger file (a
+# log with every conversation) only the scores are sent, as a plain table that says everything the file says of them.
 RAW_BYTES = 24 * 1024 * 1024
 
 
@@ -64,6 +65,8 @@ def _batches(planned: Sequence[Planned], sent: Sent) -> Iterator[Batch]:
 
 def _parts(result: Result) -> list[tuple[str, bytes]]:
     if sum(Path(path).stat().st_size for path in result.paths) > RAW_BYTES:
+        if result.format == lm_eval_samples.NAME and len(slim := lm_eval_samples.slim(result.name)) <= RAW_BYTES:
+            return [(sendable(result.name), slim)]
         return [(sendable(f"{result.name}.scores.jsonl"), as_plain_lines(reread(result)))]
     return [(sendable(path), content) for path, content in contents(result.paths).items()]
 

@@ -6,9 +6,28 @@ subject; every name is reached here.
 
 from cairn.types.aliases import Alias, AliasMove
 from cairn.types.base import Answer
+from cairn.types.benchmarks import Benchmark, BenchmarkPage
 from cairn.types.checkpoints import BatchReport, BatchResult, Checkpoint, CheckpointPage, CheckpointRef, Edge, Lineage
 from cairn.types.compare import CapabilityChange, Comparison, ConfigChange, ScoreChange, Suspect
-from cairn.types.rollback import Candidate, Excluded, Onset, RollbackAnswer
+from cairn.types.incidents import Incident, IncidentPage, ResumeReceipt
+from cairn.types.provenance import Bisect, Decision, Gap, NextEvaluation, Provenance
+from cairn.types.recovery import (
+    Compatibility,
+    CopyOption,
+    CopyPart,
+    Manifest,
+    ManifestFile,
+    PassedOver,
+    PieceFit,
+    PieceFits,
+    RestorePlan,
+    ResumeAgreement,
+    ResumeCandidate,
+    ResumePlan,
+    StorageUsage,
+    Usage,
+)
+from cairn.types.rollback import Candidate, Excluded, Onset, RollbackAnswer, Spike
 from cairn.types.runs import Attempt, Curve, Project, ProjectPage, Run, RunPage, RunRef, SeriesReport
 from cairn.types.scores import ImportedFile, ImportReport, Score, ScoreReport, SkippedItem
 from cairn.types.search import (
@@ -21,6 +40,8 @@ from cairn.types.search import (
     SearchResult,
     Standing,
 )
+from cairn.types.trackers import Job, JobPage, JobProgress, TrackerField, TrackerLink, TrackerLinks, Tracking
+from cairn.types.watches import Finding, FindingPage, Watch
 
 __all__ = [
     "Alias",
@@ -29,27 +50,54 @@ __all__ = [
     "Attempt",
     "BatchReport",
     "BatchResult",
+    "Benchmark",
     "BenchmarkEvidence",
+    "BenchmarkPage",
+    "Bisect",
     "Candidate",
     "CapabilityChange",
     "Checkpoint",
     "CheckpointPage",
     "CheckpointRef",
     "Comparison",
+    "Compatibility",
     "Condition",
     "ConfigChange",
+    "CopyOption",
+    "CopyPart",
     "Curve",
+    "Decision",
     "Edge",
     "Evidence",
     "Excluded",
+    "Finding",
+    "FindingPage",
+    "Gap",
     "ImportReport",
     "ImportedFile",
+    "Incident",
+    "IncidentPage",
     "Interpretation",
+    "Job",
+    "JobPage",
+    "JobProgress",
     "Lineage",
+    "Manifest",
+    "ManifestFile",
+    "NextEvaluation",
     "Onset",
+    "PassedOver",
+    "PieceFit",
+    "PieceFits",
     "Profile",
     "Project",
     "ProjectPage",
+    "Provenance",
+    "RestorePlan",
+    "ResumeAgreement",
+    "ResumeCandidate",
+    "ResumePlan",
+    "ResumeReceipt",
     "RollbackAnswer",
     "Run",
     "RunPage",
@@ -61,6 +109,14 @@ __all__ = [
     "SearchResult",
     "SeriesReport",
     "SkippedItem",
+    "Spike",
     "Standing",
+    "StorageUsage",
     "Suspect",
+    "TrackerField",
+    "TrackerLink",
+    "TrackerLinks",
+    "Tracking",
+    "Usage",
+    "Watch",
 ]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from cairn.reading import MOMENT, TEXT, one
+from cairn.reading import FLAG, MOMENT, TEXT, one
 from cairn.types.base import Answer
 from cairn.types.checkpoints import CheckpointRef
 
@@ -29,4 +29,5 @@ class AliasMove(Answer):
     previous: CheckpointRef | None = field(default=None, metadata=one(CheckpointRef))
     reason: str | None = field(default=None, metadata=TEXT)
     moved_by: str = field(default="", metadata=TEXT)
+    rollback: bool | None = field(default=None, metadata=FLAG)
     moved_at: datetime | None = field(default=None, metadata=MOMENT)

@@ -26,6 +26,24 @@ class Onset(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Spike(Answer):
+    """The newest spike of the loss: rewind to the checkpoint of `rewind_to`, skip the data of the ranges `skip`.
+
+    `attempt` is what a new attempt says of itself (see `Client.start_attempt`); None where nothing can be loaded.
+    """
+
+    sentence: str = field(default="", metadata=TEXT)
+    from_step: int | None = field(default=None, metadata=WHOLE)
+    to_step: int | None = field(default=None, metadata=WHOLE)
+    shape: str | None = field(default=None, metadata=TEXT)
+    recovered: bool | None = field(default=None, metadata=FLAG)
+    rewind_to: int | None = field(default=None, metadata=WHOLE)
+    checkpoint: CheckpointRef | None = field(default=None, metadata=one(CheckpointRef))
+    skip: tuple[Any, ...] = field(default=(), metadata=ITEMS)
+    attempt: Mapping[str, Any] | None = field(default=None, metadata=MAPPING)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Candidate(Answer):
     """One checkpoint to go back to, `rank` 1 first; `terms` are what the rank was computed from.
 
@@ -50,6 +68,8 @@ class Excluded(Answer):
 class RollbackAnswer(Answer):
     """Where to go back to; `sentence` says it in words. `onset` is None where nothing was watched.
 
+    `spike` is None where the loss has none, and where something else was watched.
+
     `excluded` shows the newest of those left out, `excluded_counts` counts all of them by filter.
     """
 
@@ -57,6 +77,7 @@ class RollbackAnswer(Answer):
     sentence: str = field(default="", metadata=TEXT)
     mode: str | None = field(default=None, metadata=TEXT)
     onset: Onset | None = field(default=None, metadata=one(Onset))
+    spike: Spike | None = field(default=None, metadata=one(Spike))
     last_known_good: CheckpointRef | None = field(default=None, metadata=one(CheckpointRef))
     excluded: tuple[Excluded, ...] = field(default=(), metadata=many(Excluded))
     excluded_counts: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)

@@ -21,6 +21,8 @@ class Condition(Answer):
 
     def __str__(self) -> str:
         subject = self.capability or self.benchmark or self.field_ or "?"
+        if self.relation == "like":
+            return f"{subject} near {self.threshold}"
         if self.relation not in ("strong", "weak"):
             return f"{subject} {self.relation} {self.threshold}"
         return f"{self.relation} {subject}"
@@ -33,6 +35,7 @@ class Interpretation(Answer):
     conditions: tuple[Condition, ...] = field(default=(), metadata=many(Condition))
     unparsed: tuple[str, ...] = field(default=(), metadata=TEXTS)
     resolved: Any = field(default=None, metadata=ANY)
+    order: str = field(default="match", metadata=TEXT)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,6 +88,44 @@ def test_find_by_words_says_how_it_understood(cli: Cli, faults: FaultServer) -> 
     assert "0c1" in out
 
 
+def test_find_says_which_metric_a_benchmark_was_read_as(cli: Cli, faults: FaultServer) -> None:
+    faults.replies = [Reply(body={**PAGE, "resolved": {"scores.gsm8k": "scores.gsm8k.acc.none", "scores.x": None}})]
+    code, out, err = cli("find", "--filter", "scores.gsm8k > 0.2 or scores.x > 1", "--limit", "1")
+    assert (code, len(out.splitlines())) == (0, 2)
+    assert "scores.gsm8k is read as scores.gsm8k.acc;" in err
+    assert "scores.x: no such score is recorded" in err
+    assert "1 are shown; there may be more" in err
+    faults.replies = [Reply(body={**PAGE, "resolved": {"scores.gsm8k.acc": "scores.gsm8k.acc.none"}})]
+    assert cli("find", "--filter", "scores.gsm8k.acc > 0.2")[2] == ""
+
+
+def test_what_was_ranked_by_the_composite_shows_it_and_no_percentile(cli: Cli, faults: FaultServer) -> None:
+    known = {"capability": "math", "percentile": 0.96, "composite": 0.4, "coverage": 1.0, "benchmarks": []}
+    answer = {
+        "interpretation": {"conditions": [], "unparsed": [], "resolved": {}, "order": "newest"},
+        "population": {"size": 3},
+        "strict": True,
+        "results": [{"checkpoint": CHECKPOINT, "score": 0.4, "evidence": [{**known, "basis": "absolute"}]}],
+    }
+    faults.replies = [Reply(body=answer)]
+    code, out, err = cli("find", "the newest")
+    assert (code, out.splitlines()[1].split("\t")[2]) == (0, "0.400")
+    assert "Understood: the newest first." in err
+
+
+def test_a_listing_shows_what_is_pending_or_superseded(cli: Cli, faults: FaultServer) -> None:
+    states = ({"state": "pending"}, {"state": "committed", "superseded": True}, {"state": "committed"})
+    items = [{"checkpoint": CHECKPOINT, **each} for each in states]
+    faults.replies = [Reply(body={"items": items, "next_cursor": None})]
+    lines = cli("find")[1].splitlines()
+    assert [line.split("\t")[4] for line in lines] == ["standing", "pending", "superseded", "committed"]
+
+
+def test_empty_words_are_a_usage_error(cli: Cli, faults: FaultServer) -> None:
+    assert cli("find", " ")[0] == 2
+    assert faults.seen == []
+
+
 def test_words_and_a_filter_at_once_are_a_usage_error(cli: Cli, faults: FaultServer) -> None:
     faults.replies = [Reply()]
     assert cli("find", "math", "--filter", "step > 1")[0] == 2
@@ -279,6 +317,19 @@ def test_a_checkpoint_is_named_by_an_alias(cli: Cli, faults: FaultServer) -> Non
     assert faults.seen[1].json == {"baseline": "0c1", "candidate": "0c2"}
 
 
+def test_rollback_shows_a_few_of_what_each_filter_left_out(cli: Cli, faults: FaultServer) -> None:
+    out = [{"checkpoint": {**CHECKPOINT, "step": step}, "filter": "p_bad", "reason": "bad"} for step in range(9)]
+    excluded = [*out, {"checkpoint": CHECKPOINT, "filter": "copy", "reason": "none"}]
+    counts = {"p_bad": 12, "copy": 1}
+    answer = {"mode": "production", "candidates": [], "excluded": excluded, "excluded_counts": counts}
+    faults.replies = [Reply(body=answer)]
+    code, _, err = cli("rollback", "--alias", "llm/production")
+    assert code == 1
+    assert err.count(": p_bad: bad") == 5
+    assert "and 7 more by p_bad;" in err
+    assert "7b-a · 2 · 41200: copy: none" in err
+
+
 def test_compare_shows_what_needs_a_decision_first(cli: Cli, faults: FaultServer) -> None:
     def score(benchmark: str, verdict: str) -> dict[str, Any]:
         sides = {"baseline": 0.6, "candidate": 0.5}
@@ -308,6 +359,28 @@ def test_compare_shows_what_needs_a_decision_first(cli: Cli, faults: FaultServer
     assert "Suspect (some, 70 % of the suspicion): lr" in err
     assert "no change stands out" not in err
     assert "piqa" in cli("compare", "0c1", "0c2", "--all")[1]
+
+
+def test_compare_shows_only_the_few_of_many_unclear_scores_that_are_nearest_to_a_change(
+    cli: Cli, faults: FaultServer
+) -> None:
+    scores = [
+        {
+            "benchmark": f"b{place:02}",
+            "metric": "acc",
+            "delta": 0.0,
+            "verdict": "inconclusive",
+            "q_value": 1 - place / 50,
+        }
+        for place in range(40)
+    ]
+    answer = {"scores": [*scores, {"benchmark": "mmlu", "metric": "acc", "delta": -0.1, "verdict": "regressed"}]}
+    faults.replies = [Reply(body=answer)]
+    _, out, err = cli("compare", "0c1", "0c2")
+    assert [line.split("\t")[0] for line in out.splitlines()[1:]] == ["mmlu", *(f"b{n}" for n in range(39, 29, -1))]
+    assert "30 more are inconclusive; --all shows them." in err
+    faults.replies = [Reply(body=answer)]
+    assert len(cli("compare", "0c1", "0c2", "--all")[1].splitlines()) == 42
 
 
 def test_compare_names_no_weak_suspect_first_and_calls_the_unrecorded_so(cli: Cli, faults: FaultServer) -> None:

@@ -219,6 +219,12 @@ def test_what_cannot_be_placed_says_what_to_give(cli: Cli, project: str, tmp_pat
     assert "does not say which model was evaluated" in err
 
 
+def test_a_folder_without_results_says_so(cli: Cli, project: str, tmp_path: Path) -> None:
+    code, out, err = cli("evals", str(tmp_path), "--project", project, "--run", "a")
+    assert (code, out) == (1, "")
+    assert "No result file was found" in err
+
+
 def test_odd_files_in_a_folder_do_not_stop_the_others(cli: Cli, live: Client, project: str, tmp_path: Path) -> None:
     folder = tmp_path / "results"
     write(folder, good__json=result())

@@ -1,6 +1,6 @@
 """`cairn compare`: what changed between two checkpoints."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,6 +13,7 @@ from cairn.types import Comparison, ConfigChange, ScoreChange, Suspect
 
 SOURCES = 6  # and files, shown on a line
 FELL = ("regressed", "suspected")
+OPEN, SHOWN_UNCLEAR = "inconclusive", 10
 # What needs a decision first.
 ORDER = ("regressed", "suspected", "improved", "inconclusive", "unchanged", "not_comparable")
 
@@ -20,7 +21,7 @@ ORDER = ("regressed", "suspected", "improved", "inconclusive", "unchanged", "not
 @click.command()
 @click.argument("baseline", metavar="BASELINE")
 @click.argument("candidate", metavar="CANDIDATE")
-@click.option("--all", "show_all", is_flag=True, help="Every benchmark, also those without a change.")
+@click.option("--all", "show_all", is_flag=True, help="Every benchmark, also those of which nothing is sure.")
 @json_option
 def compare(baseline: str, candidate: str, show_all: bool, as_json: bool) -> None:
     """Which scores really changed from one checkpoint to another, and what else did.
@@ -45,11 +46,24 @@ def _print_scores(answer: Comparison, show_all: bool) -> None:
     quiet = () if show_all else ("unchanged", "not_comparable")
     shown = [each for each in answer.scores if each.verdict not in quiet]
     shown.sort(key=lambda each: (ORDER.index(each.verdict) if each.verdict in ORDER else -1, each.benchmark))
+    if not show_all:
+        shown = [
+            *(each for each in shown if each.verdict != OPEN),
+            *_nearest([each for each in shown if each.verdict == OPEN]),
+        ]
     if shown:
         columns = ("benchmark", "metric", "baseline", "candidate", "delta", "stderr", "q", "verdict", "why")
         print_rows(columns, [_score_row(each) for each in shown])
     if len(shown) < len(answer.scores):
-        say(f"{len(answer.scores) - len(shown)} more are unchanged or not comparable; --all shows them.")
+        left = {each.verdict for each in answer.scores if each not in shown}
+        words = [verdict.replace("_", " ") for verdict in ORDER if verdict in left]
+        say(f"{len(answer.scores) - len(shown)} more are {' or '.join(words)}; --all shows them.")
+
+
+def _nearest(unclear: Sequence[ScoreChange]) -> list[ScoreChange]:
+    """The few that are nearest to a change: dozens of rows that decide nothing would hide what follows."""
+    by_q = sorted(unclear, key=lambda each: (1.0 if each.q_value is None else each.q_value, each.benchmark))
+    return by_q[:SHOWN_UNCLEAR]
 
 
 def _score_row(each: ScoreChange) -> tuple[Any, ...]:

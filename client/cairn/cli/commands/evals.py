@@ -67,6 +67,8 @@ def evals(
         refused = [*found.refused, *plan.refused]
         if not as_json:
             _print_plan(plan, found)
+            if not found.results and not refused:
+                say("No result file was found: files that end with .json, .jsonl, .csv and the like are looked into.")
         sent = Sent()
         if plan.planned and not dry_run and _agreed(plan, yes):
             with _bar("Importing", len(plan.planned)) as progress:

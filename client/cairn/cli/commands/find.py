@@ -1,16 +1,19 @@
 """`cairn find`: which checkpoint is strong where."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
-from cairn.calls.base import literal
-from cairn.cli.output import checkpoint_cells, json_option, points, print_json, print_rows, say
+from cairn.calls.base import literal, pages
+from cairn.cli.output import checkpoint_cells, json_option, points, print_json, print_rows, say, say_if_cut
+from cairn.cli.targets import find_checkpoint_id
 from cairn.client import Client
-from cairn.types import Checkpoint, Evidence, SearchAnswer, SearchResult
+from cairn.types import Checkpoint, CheckpointPage, Evidence, SearchAnswer, SearchResult
 
-BASIC = ("loss", "tokens_seen", "resumability", "saved_at")
+PAGE = 100
+STANDING = "standing"  # what nobody should load by mistake says so: pending, or left behind by a rollback
+BASIC = ("loss", "tokens_seen", STANDING, "resumability", "saved_at")
 
 
 @click.command()
@@ -19,6 +22,11 @@ BASIC = ("loss", "tokens_seen", "resumability", "saved_at")
 @click.option("--order-by", help="'scores.gsm8k desc, step'.")
 @click.option("--columns", help="Fields to show, separated by commas: loss,scores.gsm8k,tags.phase.")
 @click.option("--project", help="Only checkpoints of this project.")
+@click.option("--like", metavar="CHECKPOINT", help="Those with the same strengths and weaknesses as this one.")
+@click.option(
+    "--order", type=click.Choice(("match", "newest", "oldest")), help="What comes first of an answer in words."
+)
+@click.option("--population", help="Whom percentiles are among: project (default) or reference:pythia.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
 @json_option
 def find(
@@ -27,6 +35,9 @@ def find(
     order_by: str | None,
     columns: str | None,
     project: str | None,
+    like: str | None,
+    order: str | None,
+    population: str | None,
     limit: int,
     as_json: bool,
 ) -> int:
@@ -35,6 +46,7 @@ def find(
     \b
     cairn find 'strong math weak chat'
     cairn find 数学强但对话弱
+    cairn find --like demo/llama@50000
     cairn find --filter "scores.gsm8k > 0.6" --order-by 'scores.gsm8k desc' --columns scores.gsm8k,loss
 
     With words, exit code 1 means that nothing meets every condition; the nearest are shown all the same.
@@ -42,9 +54,18 @@ def find(
     by_filter = filter_ is not None or order_by is not None or columns is not None
     if words and by_filter:
         raise click.UsageError("Words and --filter, --order-by or --columns are two ways to ask; use one.")
+    if like is not None and (words or by_filter):
+        raise click.UsageError("--like is a way to ask by itself: no words and no filter beside it.")
+    if not words and (order or population):
+        raise click.UsageError("--order and --population belong to a question in words.")
     with Client() as client:
+        if like is not None:
+            return _by_words(client.search(like=find_checkpoint_id(client, like), limit=limit), as_json)
+        if words and not " ".join(words).strip():
+            raise click.UsageError("Say what to look for, e.g. 'strong math weak chat'; without words all are listed.")
         if words:
-            return _by_words(client.search(" ".join(words), project=project, limit=limit), as_json)
+            answer = client.search(" ".join(words), project=project, order=order, population=population, limit=limit)
+            return _by_words(answer, as_json)
         return _by_filter(client, filter_, order_by, columns, project, limit, as_json)
 
 
@@ -61,11 +82,17 @@ def _by_words(answer: SearchAnswer, as_json: bool) -> int:
 
 
 def _say_how_understood(answer: SearchAnswer) -> None:
-    understood = ", ".join(map(str, answer.interpretation.conditions)) or "nothing"
+    order = answer.interpretation.order
+    said = [
+        *map(str, answer.interpretation.conditions),
+        *([f"the {order} first"] if order in ("newest", "oldest") else []),
+    ]
+    understood = ", ".join(said) or "nothing"
     size = answer.population.get("size")
     say(f"Understood: {understood}." + (f" Ranked among {size} checkpoints." if size is not None else ""))
     if answer.interpretation.unparsed:
         say(f"Not understood: {', '.join(answer.interpretation.unparsed)}.")
+    _say_read_as(answer.interpretation.resolved)
     for warning in answer.population.get("warnings") or ():
         say(str(warning))
     if not answer.results:
@@ -91,11 +118,11 @@ def _result_row(result: SearchResult, names: Sequence[str]) -> list[Any]:
 def _evidence_cell(evidence: Evidence) -> str:
     """A percentile where there is a population, else the composite; for a benchmark's own value its score."""
     scores = [each.value for each in evidence.benchmarks if each.value is not None]
-    if evidence.condition.relation not in ("strong", "weak", ""):
+    if evidence.condition.relation not in ("strong", "weak", "like", ""):
         return f"{scores[0]:.6g}" if scores else ""
     partly = evidence.coverage is not None and evidence.coverage < 1 and evidence.capability is not None
     measured = f" ({points(evidence.coverage)} measured)" if partly else ""
-    if evidence.percentile is not None:
+    if evidence.percentile is not None and (evidence.basis != "absolute" or evidence.composite is None):
         return points(evidence.percentile) + measured
     if evidence.composite is not None:
         return f"{evidence.composite:.3f}" + measured
@@ -115,14 +142,39 @@ def _by_filter(
         only = f"project = {literal(project)}"
         filter_ = f"{only} and ({filter_})" if filter_ else only
     wanted = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
-    found = list(client.iter_checkpoints(filter=filter_, order_by=order_by, fields=columns, limit=limit))
+    read_as: dict[str, Any] = {}
+
+    def fetch(cursor: str | None) -> CheckpointPage:
+        page = client.list_checkpoints(
+            filter=filter_, order_by=order_by, fields=columns, limit=min(limit, PAGE), cursor=cursor
+        )
+        read_as.update(page.resolved)
+        return page
+
+    found = list(pages(fetch, limit))
     if as_json:
-        print_json({"items": [each.raw for each in found]})
-    elif found:
+        print_json({"items": [each.raw for each in found], "resolved": read_as})
+        return 0 if found else 1
+    _say_read_as(read_as)
+    if found:
         print_checkpoints(found, wanted)
+        say_if_cut(len(found), limit)
     else:
-        say("No checkpoint matches. Loosen the filter, or see what there is with `cairn find`.")
+        say(
+            "No checkpoint matches. Loosen the filter, or see what there is with `cairn find`."
+            if filter_
+            else "There is no checkpoint yet. `cairn record --project P --run R --step N` records the first."
+        )
     return 0 if found else 1
+
+
+def _say_read_as(read_as: Mapping[str, Any]) -> None:
+    """A benchmark without its metric means one metric for all: a person has to see which."""
+    for name, meant in read_as.items():
+        if meant is None:
+            say(f"{name}: no such score is recorded in the projects that were asked.")
+        elif (short := str(meant).removesuffix(".none").removesuffix(".none")) != name:
+            say(f"{name} is read as {short}; name another metric to ask for that one.")
 
 
 def print_checkpoints(found: Sequence[Checkpoint], wanted: Sequence[str]) -> None:
@@ -137,6 +189,8 @@ def print_checkpoints(found: Sequence[Checkpoint], wanted: Sequence[str]) -> Non
 
 def field_value(raw: Any, name: str) -> Any:
     """A field of a listed checkpoint by its dotted name: asked for, the row's own, or of its identity."""
+    if name == STANDING:
+        return "superseded" if raw.get("superseded") else raw.get("state")
     holders = (raw.get("values"), raw, raw.get("checkpoint"))
     found = (_dotted(holder, name) for holder in holders if isinstance(holder, dict))
     return next((value for value in found if value is not None), None)

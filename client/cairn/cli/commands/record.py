@@ -8,13 +8,13 @@ from typing import Any, TextIO
 
 import click
 
-from cairn.calls.checkpoints import score_name
 from cairn.cli.hints import renamed, rewritten
 from cairn.cli.output import json_option, print_json, print_rows, say
 from cairn.client import Client
 from cairn.configs import read_config_path
 from cairn.errors import CairnError, Invalid
 from cairn.numbers import Written
+from cairn.score_names import score_name
 
 PIECES = ("weights", "optimizer", "data_position", "random_state")
 PRESENCE = ("present", "absent", "unknown")

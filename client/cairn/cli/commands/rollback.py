@@ -5,12 +5,13 @@ from typing import Any
 import click
 
 from cairn.cli.output import checkpoint_cells, json_option, print_json, print_rows, say
+from cairn.cli.quantities import DURATION
 from cairn.cli.targets import find_run
 from cairn.client import Client
 from cairn.numbers import number_from_wire
 from cairn.types import Candidate, RollbackAnswer
 
-SHOWN = 20  # of what was left out
+SHOWN = 5  # of what one filter left out
 # The capabilities of the service's benchmark table; any other word is a benchmark.
 CAPABILITIES = frozenset(
     {"math", "code", "knowledge", "reasoning", "reading", "instruction", "chat", "safety"}
@@ -27,8 +28,10 @@ CAPABILITIES = frozenset(
     type=click.Choice(["training", "production"]),
     help="Least work lost, or best that is safe. Default: training for a run, production for an alias.",
 )
+@click.option("--after", help="Only checkpoints saved at or after this time, such as 2026-11-01T12:00:00Z.")
+@click.option("--before", help="Only checkpoints saved before this time.")
 @click.option("--at-or-before-step", type=click.IntRange(0), help="Only checkpoints up to this step.")
-@click.option("--rto", "rto_seconds", type=click.FloatRange(0, min_open=True), help="Restore within SECONDS.")
+@click.option("--rto", "rto_seconds", type=DURATION, help="Only copies that are restored within, e.g. 10m.")
 @click.option("--limit", type=click.IntRange(1, 100), default=5, show_default=True)
 @json_option
 def rollback(
@@ -36,6 +39,8 @@ def rollback(
     alias: str | None,
     watch: str | None,
     mode: str | None,
+    after: str | None,
+    before: str | None,
     at_or_before_step: int | None,
     rto_seconds: float | None,
     limit: int,
@@ -53,6 +58,8 @@ def rollback(
             alias=alias,
             mode=mode,
             watch=watched(watch) if watch else None,
+            after=after,
+            before=before,
             at_or_before_step=at_or_before_step,
             rto_seconds=rto_seconds,
             limit=limit,
@@ -76,6 +83,8 @@ def _print(answer: RollbackAnswer) -> None:
     say(answer.sentence or f"{len(answer.candidates)} checkpoints pass every filter.")
     if answer.onset is not None and answer.onset.sentence not in answer.sentence:
         say(f"Watching {answer.onset.watch}: {answer.onset.sentence}")
+    if answer.spike is not None and answer.spike.sentence not in answer.sentence:
+        say(answer.spike.sentence)
     if answer.last_known_good is not None:
         say(f"Last known good: {answer.last_known_good}")
     if answer.candidates:
@@ -84,10 +93,13 @@ def _print(answer: RollbackAnswer) -> None:
     counts = ", ".join(f"{name} {count}" for name, count in answer.excluded_counts.items())
     if answer.excluded:
         say(f"Left out ({counts}):" if counts else "Left out:")
-    for each in answer.excluded[:SHOWN]:
-        say(f"  {each.checkpoint}: {each.filter}: {each.reason}")
-    if len(answer.excluded) > SHOWN:
-        say(f"  and {len(answer.excluded) - SHOWN} more; --json shows them.")
+    for name in dict.fromkeys(each.filter for each in answer.excluded):
+        alike = [each for each in answer.excluded if each.filter == name]
+        for each in alike[:SHOWN]:
+            say(f"  {each.checkpoint}: {each.filter}: {each.reason}")
+        count = answer.excluded_counts.get(name, len(alike))
+        if count > SHOWN:
+            say(f"  and {count - SHOWN} more by {name}; --json tells of them.")
     for assumption in answer.assumptions:
         say(f"Assumed: {assumption}")
 

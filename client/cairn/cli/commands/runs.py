@@ -2,7 +2,7 @@
 
 import click
 
-from cairn.cli.output import json_option, print_facts, print_json, print_rows, say
+from cairn.cli.output import json_option, print_facts, print_json, print_rows, say, say_if_cut
 from cairn.cli.targets import find_run
 from cairn.client import Client
 
@@ -31,6 +31,7 @@ def list_runs(project: str | None, limit: int, as_json: bool) -> int:
                 for each in found
             ],
         )
+        say_if_cut(len(found), limit)
     else:
         say("No runs yet. `cairn record --project P --run R --step N` records the first checkpoint.")
     return 0 if found else 1
@@ -53,5 +54,9 @@ def show(run: str, limit: int, as_json: bool) -> None:
         return
     names = ("kind", "owner", "team", "model_family", "parameter_count", "started_at", "tags")
     print_facts([("run", str(found)), ("id", found.id), *((name, getattr(found, name)) for name in names)])
+    if not checkpoints:
+        say(f"No checkpoint of it is recorded yet. `cairn record --project {found.project} --run {found.name}` does.")
+        return
     click.echo()
     print_checkpoints(checkpoints, ())
+    say_if_cut(len(checkpoints), limit)

@@ -37,7 +37,7 @@ from cairn.watch.tiers import tier_of
     "logs",
     multiple=True,
     metavar="FILE",
-    help="A log of the training (Megatron, torchtitan, JSON lines), or a run's folder of MLflow's file store.",
+    help="A log of the training (Megatron, torchtitan, JSON lines), or a run's folder of W&B or MLflow's file store.",
 )
 @click.option("--evals", multiple=True, metavar="FOLDER", help="Where result files of evaluations appear.")
 @click.option(
@@ -87,7 +87,11 @@ def _look_once(watcher: Watcher, client: Client, as_json: bool) -> int:
             _tell(event, as_json)
     except Unreadable as fault:
         say(str(fault))
-    return 0 if watcher.recorded() else 1
+        return 1
+    if not watcher.recorded():
+        say("Nothing that is known as a checkpoint lies there. `cairn inspect FOLDER` says what a folder holds.")
+        return 1
+    return 0
 
 
 def _tell(event: Event, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 The formats of weights hold nothing else, so the other pieces are where somebody's own script put them.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -16,6 +17,11 @@ from cairn.formats.checkpoints.steps import StepClaim
 _ENDINGS = (".pt", ".pth", ".bin", ".ckpt", ".pkl")
 # Bytes only: arguments of a trainer, which hold no state.
 _NO_STATE = ("training_args.bin",)
+# Names of a state in a format of somebody's own (`optim_state.npz`, `rng/0.npy`): not read here, but it is there.
+_STATE = re.compile(
+    r"optim|(?<![a-z])adam|(train|trainer|training|loader|sampler|random|scheduler)_?state|(?<![a-z])rng"
+)
+_TEXTS = (".json", ".md", ".txt", ".py", ".yaml", ".yml", ".jinja", ".toml")
 MAX_FILES = 64
 
 
@@ -34,6 +40,8 @@ def read_beside(listing: Listing, weights: Finding, own: Sequence[str]) -> Besid
     paths = [path for path in listing.top() if path.endswith(_ENDINGS) and path not in (*own, *_NO_STATE)]
     shards = sharded(listing)
     if not paths and not shards:
+        if unread := _unknown_state(listing, own):
+            return Beside(Pieces(weights, *[unknown(f"{unread} might tell, in a format that is not known here")] * 3))
         nothing = absent("weights alone: no file beside them holds any state")
         return Beside(Pieces(weights, nothing, nothing, nothing))
     saved, problems = Saved(), list[Problem]()
@@ -51,6 +59,12 @@ def read_beside(listing: Listing, weights: Finding, own: Sequence[str]) -> Besid
         steps.extend(shards.claims())
         problems.extend(shards.found.problems)
     return Beside(Pieces(weights, *findings), steps, tuple(problems), dict(saved.facts))
+
+
+def _unknown_state(listing: Listing, own: Sequence[str]) -> str | None:
+    """The first file that is called like a state, and is no text."""
+    others = (path for path in listing if path not in own and not path.endswith(_TEXTS))
+    return next((path for path in others if _STATE.search(path.lower())), None)
 
 
 def _unread(problems: Sequence[Problem]) -> str:

@@ -2,20 +2,21 @@
 
     {"doc_id": 0, "doc_hash": ..., "prompt_hash": ..., "filter": "none", "metrics": ["acc"], "acc": 1.0, ...}
 
-Today a score is what comes of it: the mean over the items, with sd/√n as its standard error (n - 1 in the sd).
-The items themselves are not kept yet; a digest of all (doc_hash, prompt_hash) pairs is, so that two results over the
-same items under the same prompts are known to be so. Metrics that are no mean of their items are left out.
+A score is the mean over the items, with sd/√n as its standard error (n - 1 in the sd); with it come the values of the
+items, each known by its doc_hash and prompt_hash, so that two checkpoints can be compared item by item. A digest of
+all those pairs tells whether two results are over the same items. Metrics that are no mean of their items are left out.
 The lines do not name their task: it is taken from the file's name, and that is noted.
 """
 
 import hashlib
+import json
 import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cairn.formats.evals.content import Lines
+from cairn.formats.evals.content import Lines, open_file, open_for_reading
 from cairn.formats.evals.lm_eval_v03 import HARNESS
 from cairn.formats.evals.shapes import EvalFile, EvalScore, Findings, Format, text_fault
 from cairn.formats.evals.values import number, text_of
@@ -39,6 +40,7 @@ class _Items:
     values: list[float] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     documents: list[Any] = field(default_factory=list)
+    hashed: bool = True  # every line says both hashes
 
 
 def matches(lines: Lines) -> bool:
@@ -56,7 +58,6 @@ def read(lines: Lines, name: str = "") -> EvalFile:
         raise Refused("The lines do not name their task, and the file's name is not samples_TASK_DATE.jsonl.")
     found = Findings()
     found.note(f"the task, {task['task']}, is taken from the file's name: the lines do not say it")
-    found.note("of the single items only the mean, its standard error and a digest are kept")
     groups: dict[tuple[str, str], _Items] = {}
     documents = set()
     for line, row in lines:
@@ -86,6 +87,7 @@ def _collect(index: int, row: Mapping[str, Any], groups: dict[tuple[str, str], _
             items = groups.setdefault((metric, "" if filter == "none" else filter), _Items())
             items.values.append(value)
             items.keys.append(f"{row.get('doc_hash')} {row.get('prompt_hash')}")
+            items.hashed = items.hashed and bool(row.get("doc_hash")) and bool(row.get("prompt_hash"))
             items.documents.append(str(row["doc_id"]))
 
 
@@ -97,6 +99,8 @@ def _skip_once(found: Findings, item: str, reason: str) -> None:
 def _score(task: str, metric: str, filter: str, items: _Items, found: Findings) -> EvalScore:
     if len(set(items.documents)) != len(items.documents):
         found.note(f"{task}.{metric}: some items stand several times; each line was counted")
+    if not items.hashed:
+        found.note(f"{task}.{metric}: lines without doc_hash and prompt_hash, so only their mean can be compared")
     mean, stderr = mean_and_error(items.values)
     return EvalScore(
         benchmark=task,
@@ -107,6 +111,7 @@ def _score(task: str, metric: str, filter: str, items: _Items, found: Findings) 
         n_samples=len(items.values),
         harness=HARNESS,
         comparability={"items_digest": _digest(items.keys)},
+        samples=tuple(zip(items.keys, items.values, strict=True)) if items.hashed else (),
     )
 
 
@@ -125,6 +130,21 @@ def mean_and_error(values: list[float]) -> tuple[float, float | None]:
 def _digest(keys: Iterable[str]) -> str:
     """Of the set of items, in whatever order they stand."""
     return hashlib.sha256("\n".join(sorted(keys)).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def slim(path: str) -> bytes:
+    """The lines of a samples file without documents, prompts and answers: what scores and pairing need. `OSError`."""
+    with open_for_reading(path) as file:
+        content = open_file(file)
+        lines = content.value if isinstance(content.value, Lines) else ()
+        kept = [json.dumps(_slim(row), separators=(",", ":")) for _, row in lines if _is_item(row)]
+    return "\n".join(kept).encode() + b"\n"
+
+
+def _slim(row: Mapping[str, Any]) -> dict[str, Any]:
+    metrics = [name for name in row["metrics"] if isinstance(name, str)]
+    names = ("doc_id", "doc_hash", "prompt_hash", "filter", "metrics", *metrics)
+    return {name: row[name] for name in names if name in row} | {"filtered_resps": []}
 
 
 FORMAT = Format(NAME, "jsonl", matches, read)

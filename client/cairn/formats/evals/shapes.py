@@ -45,10 +45,14 @@ class EvalScore:
     evaluated_at: str | None = None
     comparability: Mapping[str, Any] = field(default_factory=dict)
     place: Place = NOWHERE
+    # (the item's hashes, value) for each item that `value` is the mean of, where the file says them.
+    samples: tuple[tuple[str, float], ...] = field(default=(), repr=False)
 
     def to_wire(self) -> dict[str, Any]:
         """The fields of `POST /checkpoints/{id}/scores`: unknown ones left out, non-finite as strings."""
-        said = {name: value for name, value in vars(self).items() if value is not None and name != "place"}
+        said = {
+            name: value for name, value in vars(self).items() if value is not None and name not in ("place", "samples")
+        }
         if not said["comparability"]:
             del said["comparability"]
         return {name: number_to_wire(value) for name, value in said.items()}

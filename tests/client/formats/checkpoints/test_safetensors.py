@@ -171,6 +171,14 @@ def test_state_beside_the_weights_that_cannot_be_read_is_unknown_and_not_absent(
     assert found.complete is False
 
 
+@pytest.mark.parametrize("path", ["optim_state.npz", "optimizer/0.npy", "rng.msgpack", "train_state.h5"])
+def test_state_in_a_format_of_somebody_s_own_is_unknown_and_not_absent(path: str) -> None:
+    found = inspect_files({**files_of("safetensors_single"), path: b"x" * 9})
+    assert set(states(found).values()) == {"present", "unknown"}
+    assert found.complete is True
+    assert path in str(found.pieces.optimizer.evidence)
+
+
 def test_a_published_index_tells_every_shard_that_was_left_out() -> None:
     path = Path(__file__).parents[5] / "shared" / "data" / "ckpt_layout" / "CogniDet" / INDEX
     if not path.exists():

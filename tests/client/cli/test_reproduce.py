@@ -1,0 +1,74 @@
+"""`cairn reproduce`: what a checkpoint was made with, as files that nothing runs by accident."""
+
+import json
+import stat
+from pathlib import Path
+
+from cairn import Client
+
+from tests.client.conftest import Cli
+
+
+def made(live: Client, project: str) -> None:
+    run = live.create_run(project, "7b", config={"lr": 0.001})
+    live.register_checkpoint(run, 100, tokens_seen=1000, data_version={"name": "v1", "mix": {"web": 1.0}})
+    live.start_attempt(
+        run,
+        key="two",
+        resumed_from={"attempt": 1, "step": 100, "kind": "archive"},
+        command="torchrun train.py; rm -rf /",
+    )
+    live.register_checkpoint(
+        run,
+        200,
+        tokens_seen=3000,
+        data_version={"name": "v2", "mix": {"web": 0.5, "code": 0.5}},
+        config={"lr": 0.002},
+        code={"commit": "a" * 40, "dirty": True, "diff_digest": "sha256:abc", "remote": "https://example.org/a/b"},
+        environment={"cuda": "12.4"},
+    )
+
+
+def test_everything_is_written_and_nothing_is_executable(live: Client, project: str, cli: Cli, tmp_path: Path) -> None:
+    made(live, project)
+    folder = tmp_path / "new" / "folder"
+    code, _, err = cli("reproduce", f"{project}/7b@200", str(folder))
+    assert code == 0, err
+    names = {each.name for each in folder.iterdir()}
+    assert names == {
+        *("README.md", "code.json", "command.txt", "config.json", "data.json", "environment.json", "provenance.json"),
+    }
+    assert json.loads((folder / "config.json").read_text()) == {"lr": 0.002}
+    assert json.loads((folder / "code.json").read_text())["diff_digest"] == "sha256:abc"
+    data = json.loads((folder / "data.json").read_text())
+    assert data["tokens_by_source"] == {"web": 2000.0, "code": 1000.0}
+    assert [each["data_version"] for each in data["stages_newest_first"]] == ["v2", "v1"]
+    assert (folder / "command.txt").read_text() == "torchrun train.py; rm -rf /\n"
+    readme = (folder / "README.md").read_text()
+    assert "uncommitted changes of digest sha256:abc" in readme
+    for each in folder.iterdir():
+        assert not each.stat().st_mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+
+
+def test_nothing_is_written_over(live: Client, project: str, cli: Cli, tmp_path: Path) -> None:
+    made(live, project)
+    (tmp_path / "mine").write_text("kept")
+    code, _, err = cli("reproduce", f"{project}/7b@200", str(tmp_path))
+    assert (code, "not empty" in err) == (2, True)
+    assert [each.name for each in tmp_path.iterdir()] == ["mine"]
+    assert cli("reproduce", f"{project}/7b@200", str(tmp_path / "mine"))[0] == 2
+    assert (tmp_path / "mine").read_text() == "kept"
+
+
+def test_what_is_not_recorded_is_named(live: Client, project: str, cli: Cli, tmp_path: Path) -> None:
+    live.register_checkpoint(live.create_run(project, "bare"), 5)
+    code, out, err = cli("reproduce", f"{project}/bare@5", str(tmp_path / "x"), "--json")
+    assert code == 0, err
+    assert json.loads(out)["files"] == ["README.md", "data.json", "provenance.json"]
+    assert json.loads(out)["unknown"] == ["tokens seen are not recorded for bare step 5"]
+    assert "no commit is recorded" in (tmp_path / "x" / "README.md").read_text()
+
+
+def test_an_unknown_checkpoint_ends_with_1(live: Client, cli: Cli, tmp_path: Path) -> None:
+    assert cli("reproduce", "0000000000001", str(tmp_path / "x"))[0] == 1
+    assert not (tmp_path / "x").exists()

@@ -248,7 +248,8 @@ def test_every_body_and_every_answer_is_described() -> None:
         operation = DESCRIPTION["paths"][path][method.lower()]
         assert operation["description"], path
         assert operation["security"] == [{"token": []}], path
-        assert ("requestBody" in operation) == (method in ("PATCH", "POST", "PUT")), path
+        bodiless = path.endswith(("/refresh", "/cancel"))  # what they do, their path says
+        assert ("requestBody" in operation) == (method in ("PATCH", "POST", "PUT") and not bodiless), path
         for status, answer in operation["responses"].items():
             assert status == "204" or answer["content"], (path, status)
 

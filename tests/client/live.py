@@ -2,6 +2,7 @@
 
 import threading
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,6 +36,9 @@ def running_service(home: Path, prepare: Callable[[Database], object] | None = N
             assert time.monotonic() < deadline, "the service did not start within 20 s"
             time.sleep(0.01)
         port = server.servers[0].sockets[0].getsockname()[1]
+        # The first answer loads what later ones have: on a busy machine longer than a client waits for a proof.
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/identity?nonce={'0' * 64}", timeout=60) as warm:
+            warm.read()
         try:
             yield f"http://127.0.0.1:{port}", home
         finally:

@@ -97,8 +97,10 @@ def test_a_search_survives_a_restart(committed_database: Database) -> None:
         first = started(session, path)
         observe(session, first.id, path[8], value=0.55, n_samples=960, actor="somebody")
     committed_database.dispose()
-    with Database(committed_database.url.render_as_string(hide_password=False)).read() as session:
+    restarted = Database(committed_database.url.render_as_string(hide_password=False))
+    with restarted.read() as session:
         found = get_bisect(session, first.id)
+    restarted.dispose()
     assert [(each.checkpoint.step, each.value) for each in found.evaluations] == [(8000, 0.55)]
 
 

@@ -89,16 +89,7 @@ class MlflowWriter:
 def tags_of(push: CheckpointPush) -> dict[str, str]:
     """Everything that is said of a checkpoint in words; what is unknown is left out."""
     said: dict[str, Any] = {
-        "checkpoint": push.checkpoint_id,
-        "link": push.link,
-        "path": push.path,
-        "step": push.step,
-        "attempt": push.attempt,
-        "kind": push.kind,
-        "completeness": push.resumability,
-        "digest": push.digest,
-        "bytes": push.bytes,
-        "verdict": push.verdict,
+        **push.facts(),
         "aliases": ", ".join(sorted(push.aliases)) or "none",
     }
     tags = {f"{OWN}{name}": str(value)[:TAG_LIMIT] for name, value in said.items() if value is not None}

@@ -204,6 +204,18 @@ class CheckpointPush:
     link: str
     external_id: str | None = None
 
+    def facts(self) -> dict[str, Any]:
+        """What every tracker is told of it; aliases and numbers each in its own way."""
+        named = ("link", "path", "step", "attempt", "kind")
+        return {
+            "checkpoint": self.checkpoint_id,
+            **{name: getattr(self, name) for name in named},
+            "completeness": self.resumability,
+            "digest": self.digest,
+            "bytes": self.bytes,
+            "verdict": self.verdict,
+        }
+
 
 @dataclass(frozen=True)
 class RunPush:

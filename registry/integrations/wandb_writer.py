@@ -106,16 +106,7 @@ def _importance(entry: Mapping[str, Any]) -> tuple[bool, int, int]:
 def entry_of(push: CheckpointPush) -> dict[str, Any]:
     """Everything that is said of a checkpoint; what is unknown is left out, numbers that are not finite are words."""
     said: dict[str, Any] = {
-        "checkpoint": push.checkpoint_id,
-        "link": push.link,
-        "path": push.path,
-        "step": push.step,
-        "attempt": push.attempt,
-        "kind": push.kind,
-        "completeness": push.resumability,
-        "digest": push.digest,
-        "bytes": push.bytes,
-        "verdict": push.verdict,
+        **push.facts(),
         "aliases": list(push.aliases) or None,
         "loss": _number(push.loss),
         "scores": {name: _number(value) for name, value in sorted(push.scores.items())} or None,

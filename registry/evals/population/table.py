@@ -5,6 +5,7 @@ value never counts twice in the population. Nothing is changed in place: whoever
 from it (`registry.evals.population.renewing`), so a question that is being answered sees one state throughout.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from threading import RLock
@@ -42,7 +43,7 @@ class Loaded:
     via: Booleans | None
 
 
-class Ranked:
+class Ranked(ABC):
     """What follows from columns and a reference: percentiles and rankings, each computed once."""
 
     checkpoints: Integers
@@ -55,11 +56,13 @@ class Ranked:
         self.known_distributions: dict[int, Distribution] = {}
         self.known_rankings: dict[str, Ranking] = {}
 
+    @abstractmethod
     def values(self, place: int) -> Floats:
-        raise NotImplementedError
+        """The column at a place: one value a checkpoint, NaN where it has none."""
 
+    @abstractmethod
     def via(self, place: int) -> Booleans | None:
-        raise NotImplementedError
+        """Which values of that column are a lossless copy's; None: none."""
 
     def counted(self, place: int) -> Booleans:
         via = self.via(place)

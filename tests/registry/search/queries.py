@@ -139,8 +139,8 @@ UNDERSTOOD = (
 )
 
 # Asked where the database knows the kinds SFT, dpo and pretraining, the families Llama, Qwen2.5 and OLMo, a run
-# llama-7b-v2 and a benchmark our_eval. Written down before the words for them were chosen; those that came out
-# otherwise than they were meant decided which words were added. What comes first stands last: newest, oldest, match.
+# llama-7b-v2 and a benchmark our_eval. Written by somebody who knew the parser: they hold it to what it reads now, and
+# say nothing of how strangers ask. What comes first stands last: newest, oldest, match.
 NAMED = (
     ("newest sft checkpoint that is strong at math", "run.kind=SFT math>=0.8", "", "newest"),
     ("latest llama models with good code", "run.model_family=Llama code>=0.8", "", "newest"),

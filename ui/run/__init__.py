@@ -1,0 +1,1 @@
+"""A run page: its plots, tables and sentences."""

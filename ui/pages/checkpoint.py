@@ -1,6 +1,5 @@
 """Everything that is known about one checkpoint, with what it can be used for said first."""
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -14,17 +13,17 @@ from registry.evals.profile import profile
 from registry.evals.read import list_scores
 from registry.evals.results import results_of
 from registry.ids import from_text, to_text
-from registry.incidents.suspicion import Suspicion, suspects_of
+from registry.incidents.suspicion import suspects_of
 from registry.lineage import edges_around
-from registry.overview.briefs import Brief, read_briefs
+from registry.overview.briefs import read_briefs
 from registry.overview.runs import SavedStep, neighbours
 from registry.overview.scores import has_more_scores
 from registry.tokens import Caller
-from registry.types import PieceName, Presence, Resumability
+from registry.types import PieceName
 from ui import filters
 from ui.access import ViewerDep
 from ui.charts import colour_of
-from ui.checkpoint_facts import (
+from ui.checkpoint.facts import (
     code_facts,
     facts_of,
     flat_facts,
@@ -34,15 +33,16 @@ from ui.checkpoint_facts import (
     replica_rows,
     source_rows,
 )
+from ui.checkpoint.restore import read_question, restore_block
+from ui.checkpoint.scores import score_groups
+from ui.checkpoint.summary import actions_of, answer_of
 from ui.commands import first_scores
-from ui.contexts import Answer, Chip, Fact, Link
+from ui.contexts import Chip, Fact, Link
 from ui.contexts.checkpoint import CheckpointContext
 from ui.csv_files import csv_file
-from ui.links import address, segment
+from ui.links import segment
 from ui.refs import ref_of
 from ui.respond import show
-from ui.restore import read_question, restore_block
-from ui.score_groups import score_groups
 
 router = APIRouter(include_in_schema=False)
 
@@ -81,7 +81,7 @@ def checkpoint_page(
     context = CheckpointContext(
         ref=ref_of(brief, suspect=suspicion is not None),
         colour=colour_of(to_text(own.run.id)),
-        answer=_answer(detail, brief, suspicion),
+        answer=answer_of(detail, brief, suspicion),
         restore=restore,
         facts=facts_of(detail, brief),
         aliases=tuple(Chip(name, f"/aliases/{segment(own.project)}/{segment(name)}") for name in detail.aliases),
@@ -102,7 +102,7 @@ def checkpoint_page(
         code=code_facts(detail),
         environment=flat_facts(detail.environment),
         lineage=lineage_rows(own.id, near, briefs),
-        actions=_actions(detail, before),
+        actions=actions_of(detail, before),
         csv_href=f"/checkpoints/{checkpoint_id}/scores.csv",
         previous=_step_link(before),
         next=_step_link(after),
@@ -144,66 +144,3 @@ def _step_link(neighbour: SavedStep | None) -> Link | None:
     if neighbour is None:
         return None
     return Link(f"step {filters.grouped(neighbour.step)}", f"/checkpoints/{to_text(neighbour.checkpoint_id)}")
-
-
-def _answer(detail: CheckpointDetail, brief: Brief, suspicion: Suspicion | None) -> Answer:
-    if detail.state != "committed":
-        tone = "warn" if detail.state == "pending" else "bad"
-        why = "its save has not been confirmed yet" if detail.state == "pending" else "its files may be gone"
-        return Answer(f"{detail.state.capitalize()}: {why}.", tone)
-    words, tone = _use(detail)
-    if suspicion is not None:
-        return Answer(f"Suspect, so nothing resumes from it by itself: {suspicion.reason}.", "bad", f"{words}.")
-    superseded = " A newer attempt went back before this step, so it is off the live path." if detail.superseded else ""
-    return Answer(f"{words}; {_where(brief)}.", tone, superseded.strip())
-
-
-def _use(detail: CheckpointDetail) -> tuple[str, str]:
-    missing = [filters.words(name) for name, piece in detail.pieces.items() if piece.presence == Presence.ABSENT]
-    unknown = [filters.words(name) for name, piece in detail.pieces.items() if piece.presence == Presence.UNKNOWN]
-    match detail.resumability:
-        case Resumability.EXACT:
-            return "Resumes exactly: all four pieces are recorded", "good"
-        case Resumability.RESUMABLE:
-            lacks = "absent" if missing else "not known"
-            return f"Resumable, though not bit for bit: the random state is {lacks}", "good"
-        case Resumability.WEIGHTS_ONLY:
-            return "Weights only: good for evaluation and fine-tuning, not for resuming", "warn"
-        case Resumability.INCOMPLETE:
-            return f"Incomplete: without {_listed(missing)}", "bad"
-        case _:
-            return f"Whether it can be resumed is unknown: nobody said whether it has {_listed(unknown)}", "unknown"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _where(brief: Brief) -> str:
-    copies = brief.copies
-    if not copies.tiers:
-        return "no copy of its files is recorded"
-    amount = "one copy" if len(copies.tiers) == 1 else "copies"
-    verified = f"verified on {_listed(copies.verified_tiers)}" if copies.verified_tiers else "never verified"
-    return f"{amount} on {_listed(copies.tiers)} storage, {verified}"
-
-
-def _actions(detail: CheckpointDetail, before: SavedStep | None) -> tuple[Link, ...]:
-    own, identity = detail.checkpoint, to_text(detail.checkpoint.id)
-    links = [Link("Restore it", "#restore")]
-    if before:
-        compare = address("/compare", baseline=to_text(before.checkpoint_id), candidate=identity)
-        links.append(Link("Compare with the one before", compare))
-    aliases = [] if detail.aliases else ["production"]
-    rollback = address("/rollback", run=to_text(own.run.id), step=str(own.step))
-    links.append(Link("Roll the run back to here or before", rollback))
-    for name in aliases if detail.state == "committed" else ():
-        links.append(Link(f"Point {name} here…", address(f"/aliases/{segment(own.project)}/{name}", to=identity)))
-    links.append(Link("More like this", address("/find", like=identity)))
-    links.append(Link("Where it comes from", f"/checkpoints/{identity}/provenance"))
-    if detail.data_version:
-        same = address(
-            "/find", mode="filter", filter=f"data_version = '{detail.data_version.name.replace(chr(39), chr(39) * 2)}'"
-        )
-        links.append(Link("Others with this data", same))
-    return tuple(links)

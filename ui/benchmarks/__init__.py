@@ -1,0 +1,1 @@
+"""The benchmark table of a project: its rows, and the form of one."""

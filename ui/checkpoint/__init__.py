@@ -1,0 +1,1 @@
+"""A checkpoint page: what it holds, how it scored, where it is restored from."""

@@ -71,3 +71,13 @@ def test_plots_read_a_benchmark_as_the_project_says(browser: TestClient, session
     shown = read(browser, f"/runs/{to_text(run.id)}").html
     assert "<h3>Math</h3>" in shown
     assert "<option>math</option>" in read(browser, f"/rollback?run={to_text(run.id)}").html
+
+
+def test_a_checkpoint_page_leads_to_the_copy_that_was_evaluated(
+    browser: TestClient, lent: tuple[RunRow, int, int]
+) -> None:
+    _, source, copy = lent
+    page = read(browser, f"/checkpoints/{to_text(source)}")
+    assert page.links["via copy"] == f"/checkpoints/{to_text(copy)}"
+    assert "0.750 ± 0.010" in page.text
+    assert "via copy" not in read(browser, f"/checkpoints/{to_text(copy)}").text

@@ -1,11 +1,13 @@
 """The scores of one checkpoint by capability, as the benchmark table orders them, with where each stands."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from registry.evals.catalogue import catalogue
 from registry.evals.profile import CapabilityStanding, Profile, ProfileScore
 from registry.evals.read import ScoreRow as RecordedScore
-from registry.evals.results import Readings
+from registry.evals.results import EvalResult, Readings
+from registry.ids import to_text
 from ui import filters
 from ui.contexts.checkpoint import CapabilityRow, ScoreRow
 
@@ -14,31 +16,28 @@ FEW = 8
 
 
 def score_groups(
-    scores: Sequence[RecordedScore], readings: Readings, profile: Profile | None
+    scores: Sequence[RecordedScore], results: Sequence[EvalResult], readings: Readings, profile: Profile | None
 ) -> tuple[CapabilityRow, ...]:
-    """The scores that count now, grouped; `profile` None: nobody ranked them.
+    """The scores that count now, grouped: its own `scores`, then those of `results` that only a lossless copy has.
 
-    Parts of a benchmark, such as the 57 subjects of mmlu, come after everything else as groups of their own; their
-    mean stands among the wholes, and so do scores that only a lossless copy has.
+    `profile` None: nobody ranked them. Parts of a benchmark, such as the 57 subjects of mmlu, come after everything
+    else as groups of their own; their mean stands among the wholes.
     """
     standings = {each.capability: each for each in profile.capabilities} if profile else {}
-    results: dict[Key, int] = {}
-    for score in scores:
-        results[_key(score)] = results.get(_key(score), 0) + 1
+    kept = Counter(_key(score) for score in scores)
     groups: dict[str | None, list[ScoreRow]] = {}
     parts: dict[str, list[ScoreRow]] = {}
-    for score in scores:
-        if score.current:
-            benchmark = readings(score.benchmark, score.metric, score.filter)
-            row = _row(score, results[_key(score)] - 1)
-            if benchmark.part_of:
-                parts.setdefault(benchmark.part_of, []).append(row)
-            else:
-                groups.setdefault(benchmark.capability, []).append(row)
+    own = [_row(score, kept[_key(score)] - 1) for score in scores if score.current]
+    for row in (*own, *_lent(results, {_key(row) for row in own})):
+        benchmark = readings(row.benchmark, row.metric, row.filter)
+        if benchmark.part_of:
+            parts.setdefault(benchmark.part_of, []).append(row)
+        else:
+            groups.setdefault(benchmark.capability, []).append(row)
     for name, standing in standings.items():
-        own = {(row.benchmark, row.metric, row.filter) for row in groups.get(name, ())}
-        added = [_added(each) for each in standing.benchmarks if _key(each) not in own]
-        groups.setdefault(name, []).extend(row for row in added if row is not None)
+        there = {_key(row) for row in groups.get(name, ())}
+        means = [_mean(each) for each in standing.benchmarks if each.parts and _key(each) not in there]
+        groups.setdefault(name, []).extend(means)
     order = {capability.name: place for place, capability in enumerate(catalogue().capabilities)}
     ordered = sorted(groups.items(), key=lambda item: order.get(item[0] or "", len(order)))
     whole = [_group(name, rows, standings) for name, rows in ordered if rows]
@@ -49,7 +48,7 @@ def _folded(rows: Sequence[ScoreRow], what: str) -> CapabilityRow:
     return CapabilityRow("", None, "", tuple(rows), f"{filters.plural(len(rows), 'score')} {what}")
 
 
-def _key(score: RecordedScore | ProfileScore) -> Key:
+def _key(score: RecordedScore | ProfileScore | ScoreRow) -> Key:
     return (score.benchmark, score.metric, score.filter)
 
 
@@ -93,12 +92,33 @@ def _row(score: RecordedScore, earlier: int) -> ScoreRow:
     )
 
 
-def _added(each: ProfileScore) -> ScoreRow | None:
-    """A score that is not the checkpoint's own: the mean of its parts, or that of a lossless copy."""
-    notes = [f"mean of {each.parts} parts"] if each.parts else []
-    notes += ["evaluated on a lossless copy"] if each.via else []
-    if not notes:
-        return None
+def _lent(results: Sequence[EvalResult], own: set[Key]) -> list[ScoreRow]:
+    """The newest result of a lossless copy for each score that the checkpoint has not itself."""
+    newest: dict[Key, EvalResult] = {}
+    for each in results:
+        if each.via is not None and each.key not in own:
+            newest.setdefault(each.key, each)
+    return [
+        ScoreRow(
+            benchmark=each.benchmark,
+            metric=each.metric,
+            filter=each.filter,
+            value=each.value,
+            stderr=each.stderr,
+            n_shot=each.n_shot,
+            n_samples=each.n_samples,
+            version=each.version,
+            evaluated_at=None,
+            via=f"/checkpoints/{to_text(each.via)}",
+        )
+        for each in newest.values()
+        if each.via is not None
+    ]
+
+
+def _mean(each: ProfileScore) -> ScoreRow:
+    """The mean of a benchmark's parts, which nobody recorded as a score."""
+    of = "mean of " + filters.plural(each.parts or 0, "part")
     return ScoreRow(
         benchmark=each.benchmark,
         metric=each.metric,
@@ -109,5 +129,5 @@ def _added(each: ProfileScore) -> ScoreRow | None:
         n_samples=None,
         version=None,
         evaluated_at=None,
-        note=", ".join(notes),
+        note=f"{of}, evaluated on a lossless copy" if each.via else of,
     )

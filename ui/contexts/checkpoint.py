@@ -44,6 +44,7 @@ class ScoreRow:
     evaluated_at: datetime | None
     earlier: int = 0
     note: str = ""
+    via: str | None = None  # the lossless copy that the score was measured on
 
 
 @dataclass(frozen=True)

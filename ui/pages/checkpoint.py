@@ -72,9 +72,11 @@ def checkpoint_page(
     briefs = read_briefs(session, [own.id, *(each for edge in near for each in (edge.parent_id, edge.child_id))])
     brief = briefs[own.id]
     scores = list_scores(session, detail.project_id, [own.id], every=True)
-    _, readings = results_of(session, detail.project_id, [own.id])
+    results, readings = results_of(session, detail.project_id, [own.id])
     quick = bool(ranked) or not has_more_scores(session, detail.project_id, QUICKLY_RANKED)
-    groups = score_groups(scores, readings, profile(session, own.id) if quick and scores else None)
+    groups = score_groups(
+        scores, results[own.id], readings, profile(session, own.id) if quick and results[own.id] else None
+    )
     asked, left_out = read_question(layout, rto, hosts)
     restore, contradicted = restore_block(session, own.id, checkpoint_id, asked)
     suspicion = suspects_of(session, [own.id]).get(own.id)

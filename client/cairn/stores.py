@@ -1,8 +1,8 @@
 """Checkpoints in object stores (s3://, gs://, az://) and behind HTTP, through obstore: listings and ranges only.
 
 Credentials, endpoint and region come from the environment, as obstore reads them (AWS_ACCESS_KEY_ID, AWS_ENDPOINT,
-AWS_SKIP_SIGNATURE for public buckets, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY, ...). A URL never
-carries any: one with a password or a query is refused, since it would end up in the registry.
+AWS_SKIP_SIGNATURE for public buckets, GOOGLE_APPLICATION_CREDENTIALS, GOOGLE_BASE_URL, AZURE_STORAGE_ACCOUNT_KEY,
+...). A URL never carries any: one with a password or a query is refused, since it would end up in the registry.
 """
 
 import itertools
@@ -29,9 +29,19 @@ READERS = 16
 CLIENT_OPTIONS = {"connect_timeout": timedelta(seconds=5), "timeout": timedelta(seconds=60)}
 RETRIES: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
 # Where a person sets the address of a store of their own; plain HTTP is used where it says so.
-ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
-# Listings tell a refusal by the status in their text alone.
+ENDPOINTS = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "gs": ("GOOGLE_BASE_URL",),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
+CREDENTIALS = {
+    "s3": "AWS_ACCESS_KEY_ID",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_KEY",
+}
+# Listings tell these by the status in their text alone.
 _REFUSED = re.compile(r"status code: 40[13]\b")
+_ABSENT = re.compile(r"status code: 404\b")
 T = TypeVar("T")
 
 
@@ -129,12 +139,25 @@ class StoreSource:
         try:
             return ask()
         except (NotFoundError, FileNotFoundError):
-            raise Unreadable(f"{place}: there is no such object or bucket.") from None
+            told = "there is no such object or bucket."
         except (BaseError, OSError, ValueError) as fault:
             told = _first_line(fault)
             if isinstance(fault, (PermissionDeniedError, UnauthenticatedError)) or _REFUSED.search(told):
-                told = "the store refuses access. Credentials come from the environment, e.g. AWS_ACCESS_KEY_ID."
-            raise Unreadable(f"{place}: {told}") from None
+                told = f"the store refuses access.{_credentials(self.name)}"
+            elif _ABSENT.search(told):
+                told = "there is no such object or bucket."
+        raise Unreadable(f"{place}: {told}")
+
+
+def _credentials(url: str) -> str:
+    name = CREDENTIALS.get(_family(url))
+    return f" Credentials come from the environment, e.g. {name}." if name else ""
+
+
+def _family(url: str) -> str:
+    """`s3`, `gs`, `az` or `http`: whose names the environment uses."""
+    scheme = urlsplit(url).scheme
+    return {"s3a": "s3", "https": "http"}.get(scheme, "az" if scheme.startswith("a") else scheme)
 
 
 def refuse_secrets(url: str) -> None:
@@ -160,7 +183,7 @@ def _connect(url: str) -> "ObjectStore":
 
 
 def _plain_http(url: str) -> bool:
-    said = next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), "")
+    said = next((os.environ[name] for name in ENDPOINTS.get(_family(url), ()) if os.environ.get(name)), "")
     return url.startswith("http://") or said.startswith("http://")
 
 

@@ -16,6 +16,8 @@ import urllib3
 
 READY_SECONDS = 40
 KEY, SECRET, BUCKET = "test-key", "test-secret", "checkpoints"
+# What anyone may read.
+PUBLIC = "public"
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,13 @@ class ObjectStore:
             "AWS_REGION": "us-east-1",
         }
 
-    def put(self, objects: dict[str, bytes]) -> None:
+    def put(self, objects: dict[str, bytes], bucket: str = BUCKET) -> None:
         """Objects by key; the bucket is made by the first."""
         import obstore
         from obstore.store import S3Store
 
         store = S3Store(
-            BUCKET,
+            bucket,
             endpoint=self.endpoint,
             access_key_id=KEY,
             secret_access_key=SECRET,
@@ -48,9 +50,14 @@ class ObjectStore:
         for key, content in objects.items():
             obstore.put(store, key, content)
 
-    def put_tree(self, root: Path, prefix: str) -> None:
-        paths = [path for path in root.rglob("*") if path.is_file()]
-        self.put({f"{prefix}/{path.relative_to(root)}": path.read_bytes() for path in paths})
+    def put_tree(self, root: Path, prefix: str, bucket: str = BUCKET) -> None:
+        self.put(objects_below(root, prefix), bucket)
+
+
+def objects_below(root: Path, prefix: str) -> dict[str, bytes]:
+    """The files below a folder as objects by key."""
+    paths = [path for path in root.rglob("*") if path.is_file()]
+    return {f"{prefix}/{path.relative_to(root)}": path.read_bytes() for path in paths}
 
 
 @contextmanager
@@ -81,10 +88,11 @@ def _command(program: str, home: Path) -> tuple[int, list[str]]:
         "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
         "actions": ["Admin", "Read", "Write", "List", "Tagging"],
     }
-    (home / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    anyone = {"name": "anonymous", "actions": [f"Read:{PUBLIC}", f"List:{PUBLIC}"]}
+    (home / "s3.json").write_text(json.dumps({"identities": [identity, anyone]}))
     (home / "data").mkdir()
     names = ("s3", "master", "volume", "filer")
-    ports = _free_ports(2 * len(names))
+    ports = free_ports(2 * len(names))
     chosen = [f"-{name}.port={port}" for name, port in zip(names, ports, strict=False)]
     chosen += [f"-{name}.port.grpc={port}" for name, port in zip(names, ports[len(names) :], strict=True)]
     fixed = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3", "-master.telemetry=false"]
@@ -94,7 +102,7 @@ def _command(program: str, home: Path) -> tuple[int, list[str]]:
     return ports[0], [program, "server", *fixed, *volumes, *places, *chosen]
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on, all different."""
     held = [socket.socket() for _ in range(count)]
     try:

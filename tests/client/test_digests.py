@@ -94,6 +94,8 @@ def test_large_and_small_files_read_in_pieces_or_mapped_give_the_same(
     monkeypatch.setattr(local, "LARGE_BYTES", 500_000)
     monkeypatch.setattr(local, "PIECE_BYTES", 65_536)
     assert {each.path: each.value for each in digest_tree(tmp_path, algorithm).files} == expected
+    monkeypatch.setattr(local, "TINY_BYTES", -1)
+    assert {each.path: each.value for each in digest_tree(tmp_path, algorithm).files} == expected
     monkeypatch.setattr(local, "MAPPED_FROM_BYTES", 0)
     assert {each.path: each.value for each in digest_tree(tmp_path, algorithm).files} == expected
 
@@ -104,32 +106,32 @@ def _whole(algorithm: str, data: bytes) -> str:
     return found.hexdigest()
 
 
-def test_much_data_is_mapped_in_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made(tmp_path, a=1000, b=2000)
-    monkeypatch.setattr(local, "MAPPED_FROM_BYTES", 0)
-    monkeypatch.setattr(local, "_read_files", _must_not_read)
-    assert len(digest_tree(tmp_path).files) == 2
+def test_large_files_are_mapped_in_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(tmp_path, a=100_000, b=200_000)
+    map_from(monkeypatch, 100_000)
+    monkeypatch.setattr(local, "_digest_large", pytest.fail)
+    assert len(digest_tree(tmp_path).files) == len(digest_tree(tmp_path / "a").files) + 1 == 2
 
 
-def _must_not_read(base: object, files: Sequence[File], *_: object) -> list[Any]:
-    assert not files, "everything was to be mapped"
-    return []
+def map_from(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr(local, "LARGE_BYTES", size)
+    monkeypatch.setattr(local, "MAPPED_FROM_BYTES", size)
 
 
 def test_a_mapping_process_that_dies_is_replaced_by_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it does by SIGBUS where a mapped file shrinks."""
-    made(tmp_path, a=1000, b=2000)
+    made(tmp_path, a=100_000, b=200_000)
     expected = digest_tree(tmp_path)
     killer = tmp_path.parent / "dies.py"
     killer.write_text("import os, signal, sys\nsys.stdin.buffer.read()\nos.kill(os.getpid(), signal.SIGBUS)\n")
     monkeypatch.setattr(mapping, "CHILD", killer)
-    monkeypatch.setattr(local, "MAPPED_FROM_BYTES", 0)
+    map_from(monkeypatch, 100_000)
     assert digest_tree(tmp_path) == expected
 
 
 def test_a_mapped_file_that_shrinks_is_an_error_of_that_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made(tmp_path, steady=1000, shrinks=4_000_000)
-    monkeypatch.setattr(local, "MAPPED_FROM_BYTES", 0)
+    made(tmp_path, steady=200_000, shrinks=4_000_000)
+    map_from(monkeypatch, 100_000)
     start = mapping._start
 
     def shrink_first() -> Any:
@@ -142,22 +144,29 @@ def test_a_mapped_file_that_shrinks_is_an_error_of_that_file(tmp_path: Path, mon
     assert [each.path for each in found.problems] == ["shrinks"]
 
 
-def test_a_tiny_file_that_changes_while_it_is_read_is_an_error_too(
+def test_a_tiny_file_that_changed_since_it_was_listed_is_read_with_care(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made(tmp_path, steady=100, moving=1000)
-    read = local._Opened.read
+    made(tmp_path, steady=100, longer=1000, rewritten=1000, piped=1000, gone=1000)
+    listed = local._digest_tiny_files
 
-    def and_touch(opened: Any, size: int) -> bytes:
-        data = read(opened, size)
-        if size == 1000:
-            os.utime(tmp_path / "moving", (1, 1))
-        return data
+    def after_listing(*given: Any) -> Any:
+        (tmp_path / "longer").write_bytes(bytes(1001))
+        (tmp_path / "rewritten").write_bytes(bytes(1000))
+        (tmp_path / "gone").unlink()
+        (tmp_path / "piped").unlink()
+        os.mkfifo(tmp_path / "piped")
+        return listed(*given)
 
-    monkeypatch.setattr(local._Opened, "read", and_touch)
+    monkeypatch.setattr(local, "_digest_tiny_files", after_listing)
     found = digest_tree(tmp_path)
-    assert [each.path for each in found.files] == ["steady"]
-    assert [each.path for each in found.problems] == ["moving"]
+    assert [each.path for each in found.files] == ["rewritten", "steady"]
+    assert found.files[0].value == _whole("blake3", bytes(1000))
+    assert {each.path: each.reason for each in found.problems} == {
+        "longer": "changed: it was listed with 1,000 bytes and has 1,001",
+        "piped": "is no regular file",
+        "gone": "cannot be read: No such file or directory",
+    }
 
 
 @pytest.mark.parametrize("change", ["shrink", "grow", "touch"])

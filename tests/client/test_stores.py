@@ -14,7 +14,7 @@ from cairn.formats.checkpoints import LocalSource, Unreadable, inspect
 from cairn.scan import compare, register, scan
 from cairn.stores import StoreSource, is_url, open_source
 
-from tests.client.object_store import BUCKET, ObjectStore, running_object_store
+from tests.client.object_store import BUCKET, PUBLIC, ObjectStore, running_object_store
 from tests.client.scan.trees import fixture, safetensors, trainer
 
 
@@ -65,6 +65,24 @@ def test_what_is_said_of_a_checkpoint_is_the_same_as_on_disk(name: str, s3: Obje
     s3.put_tree(folder, f"same/{name}")
     here, there = inspect(LocalSource(folder)), inspect(open_source(f"s3://{BUCKET}/same/{name}"))
     assert there.having(root=here.root) == here
+
+
+def test_googles_storage_is_read_in_its_own_words(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Google's XML interface is that of S3 in all that a reader asks: its client is tried against the same server."""
+    monkeypatch.setenv("GOOGLE_BASE_URL", store.endpoint)
+    monkeypatch.setenv("GOOGLE_SKIP_SIGNATURE", "true")
+    folder = fixture("dcp/fsdp2/step-20", tmp_path / "exp, 1=a/step-20")
+    store.put_tree(tmp_path, "tree", PUBLIC)
+    source = open_source(f"gs://{PUBLIC}/tree/exp, 1=a/step-20")
+    here, there = inspect(LocalSource(folder)), inspect(source)
+    assert there.having(root=here.root) == here
+    assert digest_tree(source) == digest_tree(folder)
+    with scan(f"gs://{PUBLIC}/tree", project="p", settle_seconds=0) as plan:
+        assert [(each["step"], each["uri"]) for each in plan.items()] == [(20, source.name)]
+    with pytest.raises(Unreadable, match=r"refuses access.*GOOGLE_APPLICATION_CREDENTIALS"):
+        open_source(f"gs://{BUCKET}/tree").listed()
 
 
 def test_shards_are_never_read_whole(s3: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +146,8 @@ def test_a_bucket_is_scanned_and_recorded(s3: ObjectStore, live: Client, project
 def test_what_is_not_there_and_what_is_refused_say_so(s3: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Unreadable, match="no object itself"):
         StoreSource(f"s3://{BUCKET}/nowhere").listed()
+    with pytest.raises(Unreadable, match="no such object or bucket"):
+        StoreSource("s3://no-bucket/nowhere").listed()
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     with pytest.raises(Unreadable, match="refuses access") as refused:
         StoreSource(f"s3://{BUCKET}/list").listed()

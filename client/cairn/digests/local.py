@@ -1,4 +1,4 @@
-"""Digests of files on this machine, on all cores: much data by mapping in a process of its own, the rest by reading."""
+"""Digests of files of this machine, on all cores: large ones mapped by a process of its own, the rest by reading."""
 
 import errno
 import os
@@ -22,12 +22,14 @@ PIECE_BYTES = MIB
 MAX_WINDOW_BYTES = 64 * MIB
 # A disk answers faster when it is asked several things at once, even with few cores.
 READERS = min(32, CORES + 2)
-# From here on, a process that maps the files (20 ms to start) is sooner done than reading them.
+# From here on, a process that maps large files (20 ms to start) is sooner done than reading them.
 MAPPED_FROM_BYTES = 128 * MIB
 # Of tiny files, threads would only wait for each other: one reads them, each with a single call.
 TINY_BYTES = 32 * 1024
 # Handing a thread one small file costs more than hashing it.
 HANDFUL_FILES, HANDFUL_BYTES = 128, 4 * MIB
+
+FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 Answer = FileDigest | Problem
 
@@ -35,27 +37,23 @@ Answer = FileDigest | Problem
 def digest_files(root: str, files: Sequence[File], algorithm: str, progress: Progress) -> Iterator[Answer]:
     """One answer for each file, in any order. `root` is a folder, or the one file itself."""
     base = _Base(root)
-    if algorithm == DEFAULT and base.is_folder and sum(each.bytes for each in files) >= MAPPED_FROM_BYTES:
-        left = dict.fromkeys(files)
-        for each, value in digests_by_mapping(base.real, files):
-            del left[each]
+    tiny: list[File] = []
+    small: list[File] = []
+    large: list[File] = []
+    for each in files:
+        in_pieces = small if each.bytes < LARGE_BYTES or algorithm != DEFAULT else large
+        (tiny if each.bytes <= TINY_BYTES else in_pieces).append(each)
+    yield from _digest_tiny_files(base, tiny, algorithm, progress)
+    if sum(each.bytes for each in large) >= MAPPED_FROM_BYTES:
+        for each, value in digests_by_mapping(base.place, tuple(large)):
+            large.remove(each)
             progress(each.bytes)
             yield FileDigest(each.path, each.bytes, value)
-        files = list(left)
-    yield from _read_files(base, files, algorithm, progress)
-
-
-def _read_files(base: "_Base", files: Sequence[File], algorithm: str, progress: Progress) -> Iterator[Answer]:
-    large = [each for each in files if each.bytes >= LARGE_BYTES and algorithm == DEFAULT]
-    tiny = [each for each in files if each.bytes <= TINY_BYTES]
-    small = sorted(set(files) - set(large) - set(tiny), key=lambda each: -each.bytes)
-    for each in tiny:
-        yield guarded(each, partial(_digest_tiny, base, algorithm, progress))
     with ThreadPoolExecutor(READERS) as pool:
-        for each in large:
-            yield guarded(each, partial(_digest_large, base, pool, progress))
+        yield from (guarded(each, partial(_digest_large, base, pool, progress)) for each in large)
+        handfuls = _handfuls(sorted(small, key=lambda each: -each.bytes))
         digest = partial(_digest_small, base, algorithm, progress)
-        for answers in pool.map(lambda some: [guarded(each, digest) for each in some], _handfuls(small)):
+        for answers in pool.map(lambda some: [guarded(each, digest) for each in some], handfuls):
             yield from answers
 
 
@@ -82,13 +80,36 @@ def _handfuls(files: Sequence[File]) -> Iterator[list[File]]:
         yield some
 
 
-def _digest_tiny(base: "_Base", algorithm: str, progress: Progress, file: File) -> str:
-    found = hasher(algorithm)
-    with _Opened(base, file) as opened:
-        data = opened.read(file.bytes)
+def _digest_tiny_files(base: "_Base", files: Sequence[File], algorithm: str, progress: Progress) -> Iterator[Answer]:
+    """Four system calls for each: open, read, look, close. Whatever is not as it was listed is read with care."""
+    new = partial(hasher, algorithm)
+    with_care = partial(_digest_small, base, algorithm, progress)
+    for each in files:
+        data = _unchanged(base, each)
+        if data is None:
+            yield guarded(each, with_care)
+            continue
+        found = new()
         found.update(data)
-    progress(len(data))
-    return found.hexdigest()
+        progress(each.bytes)
+        yield FileDigest(each.path, each.bytes, found.hexdigest())
+
+
+def _unchanged(base: "_Base", file: File) -> bytes | None:
+    """All of a file that after reading still has the size and time with which it was listed."""
+    try:
+        handle = base.open_plain(file.path)
+    except OSError:
+        return None
+    try:
+        data = os.read(handle, file.bytes + 1)
+        now = os.fstat(handle)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    as_listed = len(data) == now.st_size == file.bytes and now.st_mtime == file.modified_at
+    return data if as_listed and stat.S_ISREG(now.st_mode) else None
 
 
 def _digest_small(base: "_Base", algorithm: str, progress: Progress, file: File) -> str:
@@ -132,19 +153,24 @@ class _Base:
         self.real = os.path.realpath(root)
         self.is_folder = os.path.isdir(self.real)
 
+    def open_plain(self, path: str) -> int:
+        """A handle to read from, of what is no link itself. Raises OSError."""
+        return os.open(self.place(path), FLAGS)
+
     def open(self, path: str) -> int:
-        """A handle to read from. Raises OSError, `Unreadable`."""
-        place = f"{self.real}/{path}" if self.is_folder else self.real
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        """The same, through links that stay below the root. Raises OSError, `Unreadable`."""
         try:
-            return os.open(place, flags)
+            return self.open_plain(path)
         except OSError as fault:
             if fault.errno != errno.ELOOP:
                 raise
-        real = os.path.realpath(place, strict=True)
+        real = os.path.realpath(self.place(path), strict=True)
         if not real.startswith(self.real.rstrip("/") + "/"):
             raise Unreadable("is a link that leads out of the checkpoint's folder, so it is not followed")
-        return os.open(real, flags)
+        return os.open(real, FLAGS)
+
+    def place(self, path: str) -> str:
+        return f"{self.real}/{path}" if self.is_folder else self.real
 
 
 class _Opened:
@@ -179,12 +205,6 @@ class _Opened:
     @property
     def left(self) -> int:
         return self._before.st_size - self.at
-
-    def read(self, size: int) -> bytes:
-        """The next bytes, at most `size`."""
-        data = os.read(self._handle, size)
-        self.at += len(data)
-        return data
 
     def read_at(self, buffer: memoryview, offset: int) -> int:
         """Fills the buffer; fewer bytes only at the file's end."""

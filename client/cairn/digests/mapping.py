@@ -4,7 +4,7 @@ import contextlib
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from cairn.formats.checkpoints import File
@@ -12,14 +12,14 @@ from cairn.formats.checkpoints import File
 CHILD = Path(__file__).with_name("mapped.py")
 
 
-def digests_by_mapping(root: str, files: Sequence[File]) -> Iterator[tuple[File, str]]:
-    """The BLAKE3 digests of files below a folder, in any order; those that it cannot answer are left out."""
+def digests_by_mapping(place: Callable[[str], str], files: Sequence[File]) -> Iterator[tuple[File, str]]:
+    """The BLAKE3 digests of files that are at `place` of their paths; those that it cannot answer are left out."""
     try:
         child = _start()
     except (OSError, ImportError, ValueError):
         return
     questions = b"".join(
-        b"%d\0%d\0%s\n" % (number, each.bytes, f"{root}/{each.path}".encode("utf-8", "surrogateescape").hex().encode())
+        b"%d\0%d\0%s\n" % (number, each.bytes, place(each.path).encode("utf-8", "surrogateescape").hex().encode())
         for number, each in enumerate(files)
     )
     asking = threading.Thread(target=_ask, args=(child, questions), daemon=True)

@@ -127,7 +127,7 @@ def _answer(tree: Tree, candidate: Candidate, found: Inspection) -> Look:
         files=sum(each.path != SIDECAR for each in candidate.files),
         format=found.format,
         resumability=str(found.resumability),
-        parameter_count=found.parameter_count,
+        parameter_count=_count(found.parameter_count),
         fields=_fields(found, item, len(candidate.files) if candidate.ranks else None),
         run=item.get("run"),
         attempt=item.get("attempt"),

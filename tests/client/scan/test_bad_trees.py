@@ -44,6 +44,20 @@ def test_a_link_to_a_checkpoint_below_the_root_is_no_second_one(tmp_path: Path) 
     assert found(tmp_path) == ([2], {})
 
 
+def test_numbers_and_names_that_no_database_holds_cost_one_checkpoint(tmp_path: Path) -> None:
+    trainer(tmp_path / "r/checkpoint-2", 2)
+    trainer(tmp_path / f"r/checkpoint-{2**63}", 3)
+    huge = {"w": {"dtype": "X", "shape": [2**62, 2**62], "data_offsets": [0, 0]}}
+    safetensors(tmp_path / "r/checkpoint-4/model.safetensors", tensors=huge)
+    index = {"weight_map": {"w": "\ud800.safetensors", "v": "model-00001-of-00001.safetensors"}}
+    (tmp_path / "r/checkpoint-5").mkdir()
+    (tmp_path / "r/checkpoint-5/model.safetensors.index.json").write_text(json.dumps(index))
+    with scan(str(tmp_path), project="p", settle_seconds=0) as plan:
+        assert {each["step"]: each["status"] for each in plan.items()} == {2: "new", 3: "new", 4: "new", 5: "pending"}
+        assert dict(plan.problems()) == {}
+        assert any("missing: \\ud800.safetensors" in each["note"] for each in plan.items())
+
+
 def test_a_linked_shard_that_leads_out_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     folder = trainer(tmp_path / "root/r/checkpoint-2", 2)

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,14 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "checkpoints"
 LONG_AGO = 1_700_000_000
 
 
-def safetensors(path: Path, *, step: int | None = None) -> Path:
-    """A file of the format with one tensor; `step` stands in its metadata."""
-    header: dict[str, object] = {"w": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}}
+def safetensors(path: Path, *, step: int | None = None, tensors: Mapping[str, object] | None = None) -> Path:
+    """A file of the format with one tensor, or those of a header; `step` stands in its metadata."""
+    header = dict(tensors or {"w": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}})
     if step is not None:
         header["__metadata__"] = {"step": str(step)}
     head = json.dumps(header).encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(struct.pack("<Q", len(head)) + head + bytes(16))
+    path.write_bytes(struct.pack("<Q", len(head)) + head + (b"" if tensors else bytes(16)))
     return path
 
 

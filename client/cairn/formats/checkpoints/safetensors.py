@@ -7,9 +7,10 @@ Only the header is read. Format: the safetensors library's own description; a he
 import json
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
+from cairn.formats import Refused, jsonfile
 from cairn.formats.checkpoints.dtypes import bytes_of, short_of_safetensors
 from cairn.formats.checkpoints.shapes import Inspection, Tensor, Unreadable
 from cairn.formats.checkpoints.source import HEAD_BYTES, Listing
@@ -20,8 +21,11 @@ from cairn.formats.checkpoints.weights_alone import describe_weights
 NAME = "safetensors"
 LOOKS_FOR = "*.safetensors whose header is JSON, or model.safetensors.index.json"
 INDEX = "model.safetensors.index.json"
-# 200,000 tensors. The library stops at 100 MB, which takes more memory than reading may.
+# The library stops at 100 MB, which takes more memory than reading may; so do many short names in less.
 MAX_HEADER = 32 * 1024 * 1024
+HEADS_AT_ONCE = 256
+# Of all files of a checkpoint, whose names are compared.
+MAX_NAMES = 500_000
 
 
 def matches(listing: Listing) -> bool:
@@ -95,25 +99,27 @@ def _looks_so(listing: Listing, path: str) -> bool:
     return len(head) > 8 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < max(listing.size(path), 2**40)
 
 
-def _headers(listing: Listing, paths: Sequence[str]) -> list[bytes | Unreadable]:
-    """The header of every file: all heads at once, then at once the rest of those that are longer."""
-    heads = listing.exact_many([(path, 0, min(HEAD_BYTES, listing.size(path))) for path in paths])
-    headers: list[bytes | Unreadable] = []
-    longer: list[tuple[int, str, int]] = []
-    for place, (path, head) in enumerate(zip(paths, heads, strict=True)):
-        try:
-            if isinstance(head, Unreadable):
-                raise head
-            length = _header_length(head, listing.size(path))
-            if 8 + length > len(head):
-                longer.append((place, path, length))
-            headers.append(head[8 : 8 + length])
-        except Unreadable as fault:
-            headers.append(fault)
-    rest = listing.exact_many([(path, 8, length) for _, path, length in longer]) if longer else []
-    for (place, _, _), header in zip(longer, rest, strict=True):
-        headers[place] = header
-    return headers
+def _headers(listing: Listing, paths: Sequence[str]) -> Iterator[bytes | Unreadable]:
+    """The header of every file, in order: some heads at once, then the rest of those that are longer."""
+    for start in range(0, len(paths), HEADS_AT_ONCE):
+        some = paths[start : start + HEADS_AT_ONCE]
+        heads = listing.exact_many([(path, 0, min(HEAD_BYTES, listing.size(path))) for path in some])
+        found = [_of_head(head, listing.size(path)) for path, head in zip(some, heads, strict=True)]
+        longer = [(path, 8, each) for path, each in zip(some, found, strict=True) if isinstance(each, int)]
+        rest = listing.exact_many(longer)
+        for each in found:
+            yield next(rest) if isinstance(each, int) else each
+
+
+def _of_head(head: bytes | Unreadable, size: int) -> bytes | int | Unreadable:
+    """The header where the file's head holds all of it, else its length."""
+    try:
+        if isinstance(head, Unreadable):
+            raise head
+        length = _header_length(head, size)
+    except Unreadable as fault:
+        return fault
+    return head[8 : 8 + length] if 8 + length <= len(head) else length
 
 
 def _header_length(head: bytes, size: int) -> int:
@@ -129,6 +135,8 @@ def _header_length(head: bytes, size: int) -> int:
 
 def _take(path: str, header: bytes, size: int, found: Weights, homes: dict[str, str], metadata: dict[str, str]) -> int:
     """Adds the tensors of one file; answers the bytes of its tensors."""
+    if len(homes) >= MAX_NAMES:
+        raise Unreadable(f"is not looked at: the files before it describe {len(homes):,} tensors")
     entries = _parsed(header)
     said = entries.pop("__metadata__", None)
     if isinstance(said, dict):
@@ -148,7 +156,10 @@ def _take(path: str, header: bytes, size: int, found: Weights, homes: dict[str, 
 
 def _parsed(header: bytes) -> dict[str, Any]:
     try:
+        jsonfile.check_size(header, MAX_HEADER)
         entries = json.loads(header)
+    except Refused:
+        raise Unreadable(f"has a header of more than {jsonfile.MAX_PARTS:,} values, which is too many") from None
     except (ValueError, RecursionError):
         raise Unreadable("has a header that is no JSON") from None
     if not isinstance(entries, dict):

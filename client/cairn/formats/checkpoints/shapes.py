@@ -190,5 +190,8 @@ def resumability_of(pieces: Pieces) -> Resumability:
 
 
 def path_text(path: str) -> str:
-    r"""A path as text that can be printed and sent: a byte that is no UTF-8 becomes `\xff`."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    r"""A path as text that can be printed and sent: a byte that is no UTF-8 becomes `\xff`, half a pair `\ud800`."""
+    try:
+        return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # from JSON, which can say what no file system has
+        return path.encode("utf-8", "backslashreplace").decode()

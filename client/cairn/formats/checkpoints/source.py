@@ -19,6 +19,8 @@ from cairn.formats.checkpoints.shapes import Problem, Unreadable, path_text
 MAX_FILES = 250_000
 # No single read is larger: readers ask for headers and small files.
 MAX_READ = 64 * 1024 * 1024
+# Of many reads, the answers that are held at once.
+PORTION_BYTES = 32 * 1024 * 1024
 # What is read at once where a file's head is looked at; most headers fit, so that an object store is asked once.
 HEAD_BYTES = 64 * 1024
 # A file of this size is read in one piece where more than its head is wanted: cheaper than asking a few times.
@@ -148,10 +150,11 @@ class Listing:
             raise Unreadable(f"{path_text(path)} asks for {length:,} bytes at once; at most {MAX_READ:,} are read.")
         return _whole(path, offset, length, self.source.read(self.prefix + path, offset, length))
 
-    def exact_many(self, wanted: Sequence[tuple[str, int, int]]) -> list[bytes | Unreadable]:
-        """`exact` for many at once: one answer or one fault each."""
-        got = self.source.read_many([(self.prefix + path, offset, length) for path, offset, length in wanted])
-        return [_answered(*each, data) for each, data in zip(wanted, got, strict=True)]
+    def exact_many(self, wanted: Sequence[tuple[str, int, int]]) -> Iterator[bytes | Unreadable]:
+        """`exact` for many: one answer or one fault each, asked for in portions as they are taken."""
+        for some in _portions(wanted):
+            got = self.source.read_many([(self.prefix + path, offset, length) for path, offset, length in some])
+            yield from map(_answered, some, got)
 
     def all_of(self, path: str, limit: int) -> bytes:
         """A whole small file. Raises `Unreadable` where it is larger than `limit`."""
@@ -177,9 +180,23 @@ def _whole(path: str, offset: int, length: int, data: bytes) -> bytes:
     )
 
 
-def _answered(path: str, offset: int, length: int, data: bytes | Unreadable) -> bytes | Unreadable:
+def _portions(wanted: Sequence[tuple[str, int, int]]) -> Iterator[list[tuple[str, int, int]]]:
+    """Parts of a list whose answers together are small, or a single one that is not."""
+    some: list[tuple[str, int, int]] = []
+    size = 0
+    for each in wanted:
+        if some and size + each[2] > PORTION_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(each)
+        size += each[2]
+    if some:
+        yield some
+
+
+def _answered(asked: tuple[str, int, int], data: bytes | Unreadable) -> bytes | Unreadable:
     try:
-        return data if isinstance(data, Unreadable) else _whole(path, offset, length, data)
+        return data if isinstance(data, Unreadable) else _whole(*asked, data)
     except Unreadable as fault:
         return fault
 

@@ -39,8 +39,8 @@ def step_from_name(name: str) -> int | None:
     stem = _ENDINGS.sub("", name)
     for pattern in _NAMES:
         found = pattern.fullmatch(stem)
-        if found and len(found["step"]) <= 19:
-            return int(found["step"])
+        if found and len(found["step"]) <= 19 and (step := int(found["step"])) <= MAX_STEP:
+            return step
     return None
 
 

@@ -121,6 +121,23 @@ def test_documents_of_gigabytes_are_not_read() -> None:
     assert source.read_bytes < 2_000_000
 
 
+@pytest.mark.parametrize("part", [b"{},", b'"name":0,'])
+def test_a_header_of_millions_of_values_is_refused_before_it_is_parsed(part: bytes) -> None:
+    header = b'{"a":[' + part * 2_000_000 + b"0]}"
+    with _memory_below(80_000_000):
+        found = inspect_files({"model.safetensors": struct.pack("<Q", len(header)) + header})
+    assert "has a header of more than 1,500,000 values" in reasons(found)
+
+
+def test_headers_of_many_shards_are_held_a_few_at_a_time() -> None:
+    header = b'{"w":{"dtype":"F32","shape":[],"data_offsets":[0,4]}' + b" " * 8_000_000 + b"}"
+    shard = struct.pack("<Q", len(header)) + header + bytes(4)
+    source = MemorySource({f"model-{each:05d}-of-00012.safetensors": shard for each in range(1, 13)})
+    with _memory_below(75_000_000):
+        found = inspect(source)
+    assert (found.tensor_count, found.missing) == (12, ())
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_permission_denied_in_the_middle_is_said_and_the_rest_goes_on(folder: str) -> None:
     """As root nothing is denied, so the source says it."""

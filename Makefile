@@ -43,7 +43,7 @@ serve: $(VENV)/.serve
 	$(BIN)/cairn-server serve
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(JOBS) -m "not frameworks and not trackers and not faults"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not frameworks and not trackers and not faults"
 
 # An environment of its own, with pip: torch is as large as all the rest together, and see requirements/frameworks.txt.
 $(FRAMEWORKS)/.ready: requirements/frameworks.txt client/pyproject.toml

@@ -1,14 +1,18 @@
-"""A database per test worker on each of the two systems, made once by the real migrations."""
+"""A database per test worker on each of the two systems; the real migrations run once, what is made later is a copy."""
 
+import atexit
 import contextlib
+import functools
 import os
+import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, create_engine, make_url, text
+from sqlalchemy import Connection, create_engine, event, make_url, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.orm import Session
 
 import migrations
@@ -29,7 +33,12 @@ def postgresql_server() -> Iterator[str]:
         server = PostgresServer(folder, cleanup_mode="delete")
         server.__enter__()
     try:
-        yield server.get_uri().replace("postgresql://", "postgresql+psycopg://", 1)
+        url = server.get_uri().replace("postgresql://", "postgresql+psycopg://", 1)
+        # No test cuts the power, so nothing waits for the disk; see `_without_flushes` too.
+        for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+            run_sql(url, f"ALTER SYSTEM SET {setting} = off")
+        run_sql(url, "SELECT pg_reload_conf()")
+        yield url
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -76,13 +85,14 @@ def rolled_back(database: Database) -> Iterator[SharedConnection]:
 def fresh_database(backend: str, folder: Path, server_url: str | None = None) -> Iterator[Database]:
     """An empty database at the newest schema, thrown away afterwards."""
     if backend == "sqlite":
+        shutil.copyfile(_sqlite_template(), folder / "cairn.db")
         database = Database(f"sqlite:///{folder / 'cairn.db'}")
+        event.listen(database.writer, "connect", _without_flushes)
     else:
         assert server_url is not None
         name = f"cairn_{os.getpid()}_{os.urandom(4).hex()}"
-        run_sql(server_url, f"CREATE DATABASE {name}")
-        database = Database(make_url(server_url).set(database=name).render_as_string(hide_password=False))
-    migrations.upgrade(database)
+        run_sql(server_url, f"CREATE DATABASE {name} TEMPLATE {_postgresql_template(server_url)}")
+        database = Database(_url_of(server_url, name))
     try:
         yield database
     finally:
@@ -90,3 +100,35 @@ def fresh_database(backend: str, folder: Path, server_url: str | None = None) ->
         if backend == "postgresql":
             assert server_url is not None
             run_sql(server_url, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@functools.cache
+def _sqlite_template() -> Path:
+    """The file of a migrated database; its folder goes when the process ends."""
+    folder = tempfile.TemporaryDirectory(prefix="cairn-template-")
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / "cairn.db"
+    _migrate(f"sqlite:///{path}")
+    return path
+
+
+@functools.cache
+def _postgresql_template(server_url: str) -> str:
+    """The name of a migrated database that nobody is connected to."""
+    run_sql(server_url, "CREATE DATABASE cairn_template")
+    _migrate(_url_of(server_url, "cairn_template"))
+    return "cairn_template"
+
+
+def _migrate(url: str) -> None:
+    database = Database(url)
+    migrations.upgrade(database)
+    database.dispose()
+
+
+def _url_of(server_url: str, name: str) -> str:
+    return make_url(server_url).set(database=name).render_as_string(hide_password=False)
+
+
+def _without_flushes(connection: DBAPIConnection, _record: object) -> None:
+    connection.execute("PRAGMA synchronous = OFF")

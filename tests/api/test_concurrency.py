@@ -7,11 +7,11 @@ import pytest
 from sqlalchemy import func, select, text
 from starlette.testclient import TestClient
 
-from api.main import create_app
 from registry import models
 from registry.config import Settings
 from registry.db import Database
 from tests.api.conftest import client_of
+from tests.application import application
 
 
 def test_two_writers_of_the_same_checkpoint_make_one_row_and_both_learn_its_id(
@@ -54,7 +54,7 @@ def test_batches_that_overlap_from_many_threads_all_succeed(committed_database: 
 
 def test_a_database_that_is_away_is_503_with_retry_after(tmp_path: Path) -> None:
     away = Database("postgresql+psycopg://nobody@127.0.0.1:1/none")
-    app = create_app(Settings(tmp_path, str(away.url)), away)
+    app = application(away, Settings(tmp_path, str(away.url)))
     with TestClient(app, raise_server_exceptions=False) as client:
         for path in ("/api/v1/checkpoints", "/health/ready"):
             answer = client.get(path, headers={"Authorization": "Bearer cairn_x"})
@@ -66,7 +66,7 @@ def test_a_database_that_is_away_is_503_with_retry_after(tmp_path: Path) -> None
 
 def test_a_database_at_another_schema_is_not_ready(tmp_path: Path) -> None:
     empty = Database(f"sqlite:///{tmp_path / 'empty.db'}")
-    with TestClient(create_app(Settings(tmp_path, str(empty.url)), empty)) as client:
+    with TestClient(application(empty, Settings(tmp_path, str(empty.url)))) as client:
         answer = client.get("/health/ready")
     assert (answer.status_code, answer.json()["type"]) == (503, "/problems/schema-behind")
     empty.dispose()

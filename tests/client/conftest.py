@@ -178,6 +178,7 @@ def project(live: Client, request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Runs one command line; gives its exit code, what it printed, and what it said aside."""
+    monkeypatch.setattr("cairn.client.Retries", lambda: QUICK)  # repeats as often as ever, without the long pauses
 
     def call(*arguments: str, stdin: str = "") -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import uvicorn
 
-from api.main import create_app
 from registry import tokens
 from registry.config import read_settings
 from registry.db import Database
+from tests.application import application
 from tests.databases import fresh_database
 
 
@@ -26,7 +26,7 @@ def running_service(home: Path, prepare: Callable[[Database], object] | None = N
             tokens.ensure_admin_token(session, settings.admin_token_file)
         if prepare is not None:
             prepare(database)
-        config = uvicorn.Config(create_app(settings, database), host="127.0.0.1", port=0, log_level="warning")
+        config = uvicorn.Config(application(database, settings), host="127.0.0.1", port=0, log_level="warning")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()

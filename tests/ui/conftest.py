@@ -6,19 +6,18 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from api.main import create_app
 from registry.config import Settings
 from registry.db import Database
 from registry.tokens import issue_login_code, issue_token
 from registry.types import Scope
+from tests.application import application
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
 def browser_of(database: Database, home: Path) -> TestClient:
     """A browser that nobody has signed in yet."""
-    app = create_app(Settings(home, str(database.url)), database)
-    return TestClient(app, headers=BROWSER)
+    return TestClient(application(database, Settings(home, str(database.url))), headers=BROWSER)
 
 
 def sign_in(client: TestClient, database: Database, scope: Scope = Scope.ADMIN, **bound: list[int]) -> None:

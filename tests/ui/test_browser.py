@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 import uvicorn
 
-import migrations
-from api.main import create_app
 from registry.aliases import move_alias
 from registry.checkpoints.registration import ReplicaSpec
 from registry.config import Settings
@@ -28,6 +26,8 @@ from registry.series import Points, record_series
 from registry.snapshots import DataSpec, SourceSpec
 from registry.tokens import issue_login_code, issue_token
 from registry.types import Scope
+from tests.application import application
+from tests.databases import fresh_database
 from tests.factories import ALL_PIECES, make_attempt, make_checkpoint, make_project, make_run
 
 CHROMIUM = shutil.which("chromium")
@@ -106,25 +106,23 @@ def fill(database: Database) -> tuple[tuple[str, ...], str]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     home = tmp_path_factory.mktemp("site")
-    settings = Settings(home, f"sqlite:///{home / 'cairn.db'}")
-    database = Database(settings.database_url)
-    migrations.upgrade(database)
-    paths, checkpoint = fill(database)
-    with database.write() as session:
-        token = issue_token(session, "maria", Scope.ADMIN, actor="test")
-    listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(settings, database), log_level="error", lifespan="off"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    try:
-        yield Site(url, token, database, paths, checkpoint)
-    finally:
-        server.should_exit = True
-        thread.join(10)
-        database.dispose()
+    with fresh_database("sqlite", home) as database:
+        app = application(database, Settings(home, str(database.url)))
+        paths, checkpoint = fill(database)
+        with database.write() as session:
+            token = issue_token(session, "maria", Scope.ADMIN, actor="test")
+        listener = socket.create_server(("127.0.0.1", 0))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        while not server.started:
+            time.sleep(0.01)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        try:
+            yield Site(url, token, database, paths, checkpoint)
+        finally:
+            server.should_exit = True
+            thread.join(10)
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,12 @@ from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 from registry.aliases import get_alias
+from registry.config import Settings
 from registry.db import Database
 from registry.ids import to_text
 from registry.tokens import issue_login_code, issue_token
 from registry.types import Scope
+from tests.application import application
 from tests.factories import make_checkpoint, make_project, make_run
 from tests.ui.conftest import sign_in
 from tests.ui.reading import Page
@@ -84,11 +86,8 @@ def test_signing_in_never_leads_to_another_site(
 
 
 def test_behind_https_the_cookie_never_travels_in_clear(database: Database, session: Session, token: str) -> None:
-    from api.main import create_app
-    from registry.config import Settings
-
     settings = Settings(Path("/nonexistent"), str(database.url), public_url="https://cairn.example")
-    client = TestClient(create_app(settings, database), headers={"Accept": "text/html"})
+    client = TestClient(application(database, settings), headers={"Accept": "text/html"})
     code = issue_login_code(session, token)
     answer = client.get("/login", params={"code": code}, follow_redirects=False)
     assert "secure" in answer.headers["set-cookie"].lower()

@@ -7,13 +7,13 @@ import pytest
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
-from api.main import create_app
 from registry.config import Settings
 from registry.db import Database, now
 from registry.ids import to_text
 from registry.incidents.ledger import open_incident
 from registry.incidents.shapes import NewIncident
 from registry.types import Scope
+from tests.application import application
 from tests.factories import ALL_PIECES, make_attempt, make_checkpoint, make_project, make_run
 from tests.ui.conftest import BROWSER, sign_in
 from tests.ui.reading import Page
@@ -91,7 +91,7 @@ def test_who_may_not_see_a_project_is_told_whom_to_ask(
 
 def test_a_database_that_is_away_says_to_try_again_and_what_is_kept(tmp_path: Path) -> None:
     away = Database("postgresql+psycopg://nobody@127.0.0.1:1/none")
-    app = create_app(Settings(tmp_path, str(away.url)), away)
+    app = application(away, Settings(tmp_path, str(away.url)))
     with TestClient(app, raise_server_exceptions=False, headers=BROWSER) as client:
         client.cookies.set("cairn_session", "x")
         for path in ("/runs", "/find?q=strong+math", "/login?code=x"):

@@ -12,7 +12,7 @@ from hashlib import sha256
 from hmac import compare_digest
 from hmac import digest as keyed_digest
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
@@ -21,7 +21,7 @@ from registry import audit
 from registry.db import now
 from registry.errors import Forbidden, NotFound, RegistryError
 from registry.ids import new_id, to_text
-from registry.models import LoginCode, Token, TokenProject, WebSession
+from registry.models import LoginCode, Project, Token, TokenProject, WebSession
 from registry.types import Scope
 
 PREFIX: Final = "cairn_"
@@ -85,7 +85,7 @@ class TokenRow:
     id: int
     name: str
     scope: str
-    bound: bool
+    projects: tuple[str, ...] | None  # it is bound to; None: every project
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
@@ -137,20 +137,35 @@ def revoke_token(session: Session, token_id: int, *, actor: str) -> None:
 
 def list_tokens(session: Session) -> list[TokenRow]:
     """Every token, without anything secret, the oldest first."""
-    rows = session.scalars(select(Token).order_by(Token.id))
+    bound: dict[int, list[str]] = {}
+    named = select(TokenProject.token_id, Project.name).join(Project, Project.id == TokenProject.project_id)
+    for token_id, project in session.execute(named.order_by(Project.name)):
+        bound.setdefault(token_id, []).append(project)
     return [
-        TokenRow(row.id, row.name, row.scope, row.bound, row.created_at, row.expires_at, row.revoked_at) for row in rows
+        TokenRow(
+            row.id,
+            row.name,
+            row.scope,
+            tuple(bound.get(row.id, ())) if row.bound else None,
+            row.created_at,
+            row.expires_at,
+            row.revoked_at,
+        )
+        for row in session.scalars(select(Token).order_by(Token.id))
     ]
 
 
-_BY_DIGEST = select(Token).where(Token.digest == bindparam("digest"))
+_TOKEN: Any = Token.__table__
+# Built once, over the plain table: every request runs it.
+_TOKENS = select(_TOKEN.c.id, _TOKEN.c.name, _TOKEN.c.scope, _TOKEN.c.bound, _TOKEN.c.expires_at, _TOKEN.c.revoked_at)
+_BY_DIGEST = _TOKENS.where(_TOKEN.c.digest == bindparam("digest"))
 
 
 def authenticate(session: Session, secret: str | None) -> Caller:
     """Whose token this is. Raises Unauthenticated; which part was wrong is not told."""
     token = None
     if secret:
-        token = session.scalars(_BY_DIGEST, {"digest": _hash(secret)}).one_or_none()
+        token = session.execute(_BY_DIGEST, {"digest": _hash(secret)}).one_or_none()
     if token is None or not _alive(token):
         raise Unauthenticated(
             "Send 'Authorization: Bearer <token>' with a valid token. On the machine that runs the service, "
@@ -220,10 +235,10 @@ def open_web_session(session: Session, token_secret: str) -> str:
 def authenticate_cookie(session: Session, cookie: str | None) -> Caller:
     """Whose browser session this is. Raises Unauthenticated."""
     if cookie:
-        token = session.scalars(
-            select(Token)
-            .join(WebSession, WebSession.token_id == Token.id)
-            .where(WebSession.digest == _hash(cookie), WebSession.expires_at > now())
+        token = session.execute(
+            _TOKENS.join(WebSession, WebSession.token_id == _TOKEN.c.id).where(
+                WebSession.digest == _hash(cookie), WebSession.expires_at > now()
+            )
         ).one_or_none()
         if token is not None and _alive(token):
             return _caller(session, token)
@@ -253,11 +268,11 @@ def _open_session(session: Session, token_id: int) -> str:
     return cookie
 
 
-def _alive(token: Token) -> bool:
+def _alive(token: Any) -> bool:
     return token.revoked_at is None and (token.expires_at is None or token.expires_at > now())
 
 
-def _caller(session: Session, token: Token) -> Caller:
+def _caller(session: Session, token: Any) -> Caller:
     projects = None
     if token.bound:
         query = select(TokenProject.project_id).where(TokenProject.token_id == token.id)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from registry.checkpoints.rows import CheckpointIdentity
 from registry.evals.catalogue import catalogue
+from registry.filters.left_out import LeftOut
 from registry.filters.print import field_to_text, to_text
 from registry.filters.syntax import Field
 from registry.ids import to_text as id_text
@@ -26,6 +27,7 @@ from ui.contexts.find import EvidenceRow, FoundRow
 from ui.links import address
 from ui.refs import ref_of
 
+SHOWN_PROJECTS = 5  # that a query leaves out
 SHOWN_BENCHMARKS = 4  # of each capability; the title names all
 SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠"}
 
@@ -227,18 +229,31 @@ def incomplete_of(found: SearchAnswer, limit: int) -> str:
         return ""
     none = [each.capability for each in found.population.capabilities if each.size == 0]
     amount = f"{limit} or more" if len(found.incomplete) >= limit else filters.grouped(len(found.incomplete))
+    one = len(found.incomplete) == 1
     if none:
         return (
-            f"No checkpoint was evaluated on {_listed(none)}, which is unknown, not weak; {amount} meet every other "
-            "condition."
+            f"No checkpoint was evaluated on {_listed(none)}, which is unknown, not weak; {amount} "
+            f"{'meets' if one else 'meet'} every other condition."
         )
-    return f"{amount} meet every condition that could be checked and lack a score for the rest: unknown, not weak."
+    return (
+        f"{amount} {'meets' if one else 'meet'} every condition that could be checked and "
+        f"{'lacks' if one else 'lack'} a score for the rest: unknown, not weak."
+    )
 
 
-def resolved_of(resolved: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Which score each short name was read as."""
-    return tuple(
+def resolved_of(resolved: Mapping[str, str | None], left_out: Mapping[str, Sequence[LeftOut]]) -> tuple[str, ...]:
+    """Which score each short name was read as, and which projects have it as another one only."""
+    read_as = [
         f"{name} is read as {text}." if text else f"No score is called {name}."
         for name, text in resolved.items()
         if text != name
-    )
+    ]
+    return (*read_as, *(_without(each) for several in left_out.values() for each in several))
+
+
+def _without(each: LeftOut) -> str:
+    shown = [*each.projects[:SHOWN_PROJECTS]]
+    if more := len(each.projects) - len(shown):
+        shown.append(f"{filters.grouped(more)} more")
+    one = len(each.projects) == 1
+    return f"{_listed(shown)} {'has' if one else 'have'} {each.text} only and {'is' if one else 'are'} left out."

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from registry.ids import to_text
 from registry.overview.briefs import Brief
 from registry.recovery.answers import Candidate, RollbackAnswer, SpikeFound, WatchedOnset
-from registry.recovery.eligible import LOOSEN
+from registry.recovery.eligible import IN_WORDS, LOOSEN
 from ui import filters
 from ui.charts import Band, LineChart, Mark, Point, Series, colour_of
 from ui.charts.thin import thin_indexes
@@ -39,21 +39,6 @@ TERMS: dict[str, tuple[tuple[str, str, Shown], ...]] = {
         ("restore_minutes", "restore", MINUTES),
         ("p_bad", "P(bad)", filters.percent),
     ),
-}
-
-
-# The hard filters, as a reader of the page would say them; the others are words already.
-FILTERS = {
-    "state": "not committed",
-    "spike": "after the spike began",
-    "p_bad": "probably bad already",
-    "unscored": "not evaluated",
-    "rto": "too slow to restore",
-    "copy": "no usable copy",
-    "pieces": "pieces absent or unknown",
-    "loss": "loss not finite",
-    "step": "beyond the step",
-    "alias_target": "where the alias points now",
 }
 
 
@@ -159,12 +144,8 @@ def _sentence(answer: RollbackAnswer) -> str:
     said = grouped_steps(answer.sentence)
     if answer.candidates or not answer.excluded_counts:
         return said
-    name, count = next(iter(answer.excluded_counts.items()))
-    fall = said.partition("No checkpoint is left")[0]
-    return (
-        f"{fall}No checkpoint is left to go back to: {filters.grouped(count)} of {filters.grouped(answer.considered)} "
-        f"were left out ({filter_in_words(name)}). To loosen that: {LOOSER.get(name) or LOOSEN[name]}."
-    )
+    name = next(iter(answer.excluded_counts))
+    return f"{said.partition('To loosen that: ')[0]}To loosen that: {LOOSER.get(name) or LOOSEN[name]}."
 
 
 def _common_reasons(candidates: Sequence[Candidate]) -> tuple[str, ...]:
@@ -176,7 +157,7 @@ def _common_reasons(candidates: Sequence[Candidate]) -> tuple[str, ...]:
 
 def filter_in_words(name: str) -> str:
     """The hard filter of a rollback, as a reader of the page would say it."""
-    return FILTERS.get(name, filters.words(name))
+    return IN_WORDS.get(name, filters.words(name))
 
 
 def _row(

@@ -14,6 +14,7 @@ from api.schemas.common import (
     FreeObject,
     FreeValue,
     Id,
+    LeftOutProjects,
     LongText,
     Name,
     NonNegative,
@@ -457,8 +458,10 @@ def _plain(value: Any) -> Any:
 
 
 class CheckpointPage(Answer):
-    """`resolved`: which metric each `scores.…` of the query meant."""
+    """`resolved`: which metric each `scores.…` of the query meant, one for all projects. `left_out`: for such a name,
+    the projects that have the benchmark as another score only."""
 
     items: list[CheckpointItem]
     next_cursor: str | None
     resolved: dict[str, str | None]
+    left_out: dict[str, list[LeftOutProjects]]

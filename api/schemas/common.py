@@ -2,8 +2,9 @@
 
 import math
 import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 from pydantic import (
     AfterValidator,
@@ -18,6 +19,7 @@ from pydantic import (
 
 from registry import ids
 from registry.checkpoints.rows import CheckpointIdentity
+from registry.filters.left_out import LeftOut
 from registry.strict_json import MAX_DEPTH, depth_of, special_name
 from registry.types import INT64_MAX, MAX_ATTEMPT, NON_FINITE
 
@@ -167,6 +169,20 @@ class CheckpointRef(Answer):
             kind=row.kind,
             saved_at=row.saved_at,
         )
+
+
+class LeftOutProjects(Answer):
+    """Projects that a query leaves out, since they have the benchmark as `score` only."""
+
+    score: str
+    projects: list[str]
+
+    @classmethod
+    def by_name(cls, found: Mapping[str, Sequence[LeftOut]]) -> dict[str, list[Self]]:
+        return {
+            name: [cls.model_construct(score=each.text, projects=list(each.projects)) for each in several]
+            for name, several in found.items()
+        }
 
 
 class ProblemError(Answer):

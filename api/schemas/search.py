@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints
 
-from api.schemas.common import NO_NUL, Answer, CheckpointRef, FreeObject, Id, Number, Shape, ShortName
+from api.schemas.common import NO_NUL, Answer, CheckpointRef, FreeObject, Id, LeftOutProjects, Number, Shape, ShortName
 from registry.evals.profile import CapabilityStanding, Profile
 from registry.search.answers import BenchmarkEvidence, Evidence, Population, SearchAnswer, SearchResult
 from registry.search.conditions import to_json
@@ -40,6 +40,7 @@ class InterpretationOut(Answer):
     unparsed: list[str]
     resolved: dict[str, str | None]
     order: str
+    left_out: dict[str, list[LeftOutProjects]]
 
 
 class CapabilityPopulationOut(Answer):
@@ -150,6 +151,7 @@ class SearchOut(Answer):
                 unparsed=list(said.unparsed),
                 resolved=dict(said.resolved),
                 order=said.order,
+                left_out=LeftOutProjects.by_name(said.left_out),
             ),
             population=PopulationOut.from_population(row.population),
             strict=row.strict,

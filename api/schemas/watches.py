@@ -41,6 +41,8 @@ class WatchPatch(Shape):
 
 
 class WatchOut(Answer):
+    """`warning`: no result and no benchmark table has the benchmark, so that nothing is found until a result has it."""
+
     id: Id
     project: str
     run: RunRef | None
@@ -54,6 +56,7 @@ class WatchOut(Answer):
     created_at: Time
     created_by: str
     ended_at: Time | None
+    warning: str | None
 
     @classmethod
     def from_row(cls, row: WatchRow) -> Self:
@@ -63,6 +66,7 @@ class WatchOut(Answer):
             watched=row.words,
             state="standing" if row.ended_at is None else "ended",
             ended_at=row.ended_at,
+            warning=row.warning,
             **{name: getattr(row, name) for name in names},
         )
 

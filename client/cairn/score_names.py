@@ -1,5 +1,9 @@
 """How a score is named in short: `benchmark[.metric[.filter]]`."""
 
+import re
+
+_WORD = re.compile(r"[\w-]+")
+
 
 def score_name(name: str) -> dict[str, str]:
     """`benchmark[.metric[.filter]]` as fields; a part in backticks may hold dots."""
@@ -14,3 +18,14 @@ def score_name(name: str) -> dict[str, str]:
     if len(parts) > 3:
         parts[2:] = [".".join(parts[2:])]
     return dict(zip(("benchmark", "metric", "filter"), parts, strict=False))
+
+
+def score_field(benchmark: str, metric: str, filter: str) -> str:
+    """The whole name as the filter language writes it: `scores.gsm8k.exact_match.none`."""
+    parts = ("scores", benchmark, metric or "none", filter or "none")
+    return ".".join(part if _WORD.fullmatch(part) else "`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def in_short(field: str) -> str:
+    """A score's field as a person reads it: without `scores.` and without parts that are none."""
+    return field.removeprefix("scores.").removesuffix(".none").removesuffix(".none")

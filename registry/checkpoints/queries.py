@@ -6,7 +6,7 @@ that score's finite values and checks the other conditions by primary key.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sqlalchemy import Select, select, union_all
@@ -19,6 +19,7 @@ from registry.checkpoints.rows import CheckpointRow, read_rows
 from registry.filters import syntax
 from registry.filters.columns import Columns
 from registry.filters.compile import compile_filter
+from registry.filters.left_out import LeftOut
 from registry.filters.order import order_keys
 from registry.filters.query import CapabilityResolver, Prepared, prepare
 from registry.filters.scores import ScoreChoice
@@ -31,11 +32,15 @@ MAX_WALKS: Final = 16  # projects whose indexes one statement walks
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPage:
-    """`resolved`: what each score name was read as. `next_after`: where the next page starts, None at the end."""
+    """`resolved`: what each score name was read as. `next_after`: where the next page starts, None at the end.
+
+    `left_out`: for a score name, the projects that have it as another score only.
+    """
 
     rows: tuple[CheckpointRow, ...]
     resolved: Mapping[str, str | None]
     next_after: list[Any] | None
+    left_out: Mapping[str, tuple[LeftOut, ...]] = field(default_factory=dict)
 
 
 def list_checkpoints(
@@ -68,7 +73,8 @@ def list_checkpoints(
     page = found[:limit]
     rows = read_rows(session, prepared, [row[0] for row in page])
     more = len(found) > limit
-    return CheckpointPage(rows, prepared.resolved, keyset.to_plain(page[-1][1:]) if more else None)
+    next_after = keyset.to_plain(page[-1][1:]) if more else None
+    return CheckpointPage(rows, prepared.resolved, next_after, prepared.left_out)
 
 
 def _page_ids(session: Session, prepared: Prepared, limit: int, plain: Sequence[Any] | None) -> list[tuple[Any, ...]]:

@@ -14,6 +14,7 @@ from registry.db import join_number
 from registry.filters import syntax
 from registry.filters.columns import Columns, Value
 from registry.filters.fields import CATALOGUE, FieldType, find_field
+from registry.filters.percentiles import of_checkpoints
 from registry.filters.print import field_to_text
 from registry.filters.query import Prepared
 from registry.filters.tables import checkpoint
@@ -80,7 +81,8 @@ def read_rows(session: Session, prepared: Prepared, page: Sequence[int]) -> tupl
     if not page:
         return ()
     query, values, columns = _always()
-    columns = replace(prepared.columns(), joined=dict(columns.joined))
+    percentiles = of_checkpoints(page, prepared.percentiles)
+    columns = replace(prepared.columns(), joined=dict(columns.joined), percentiles=percentiles)
     already = len(columns.joined)
     extra = {
         name: columns.value(find_field(field, ""))

@@ -16,6 +16,7 @@ from registry.evals.catalogue import LOWER_METRICS, catalogue
 from registry.evals.references import PROJECT, find_reference
 from registry.ids import to_text
 from registry.models import Checkpoint, CurrentScore, Run
+from registry.wording import counted
 
 if TYPE_CHECKING:
     from registry.evals.capability import Place, Ranking
@@ -197,8 +198,9 @@ def _warning(ranking: "Ranking", stands: "Place") -> str | None:
 
     if ranking.basis == "absolute":
         return (
-            f"{ranking.size} checkpoints of {ranking.runs} runs are too few for a percentile: "
-            f"it takes {MINIMUM_CHECKPOINTS} of {MINIMUM_RUNS}."
+            f"{counted(ranking.size, 'checkpoint')} of {counted(ranking.runs, 'run')} "
+            f"{'is' if ranking.size == 1 else 'are'} too few for a percentile: "
+            f"it takes {MINIMUM_CHECKPOINTS} of {MINIMUM_RUNS} runs."
         )
     if not math.isfinite(stands.percentile):
         return "Evaluated on too few of the benchmarks that others were evaluated on to be ranked."

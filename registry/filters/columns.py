@@ -103,6 +103,8 @@ class Columns:
             case "superseded":
                 live_through = self._table("attempt").c.live_through_step
                 return Value(and_(live_through.is_not(None), checkpoint.c.step > live_through))
+            case "scored":
+                return Value(_has_score())
             case "resumability":
                 return Value(resumability())
             case "bytes":
@@ -214,6 +216,12 @@ def lr_phase() -> Expression:
         (checkpoint.c.step < first, LrPhase.WARM_UP.value),
         else_=LrPhase.DECAY.value,
     )
+
+
+@cache
+def _has_score() -> Expression:
+    """Whether any result counts for it, its own or that of a lossless copy."""
+    return select(literal(1)).where(_here(tables.current_score)).correlate(checkpoint).exists()
 
 
 def some_replica(condition: Expression, *, removed_too: bool) -> Expression:

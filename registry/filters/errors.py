@@ -8,7 +8,7 @@ from typing import Any, Self
 from registry.errors import Malformed
 
 WINDOW = 72  # characters of the line that a message shows around the place
-MOST_SHOWN = 12  # of what was expected; `expected` holds all of it
+MOST_SHOWN = 14  # of what was expected; `expected` holds all of it
 
 
 class InvalidFilter(Malformed):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from registry.evals.catalogue import catalogue
 from registry.filters.errors import InvalidFilter, did_you_mean
 from registry.filters.print import field_to_text
 from registry.filters.syntax import Field
@@ -66,7 +67,7 @@ _SPECS: list[FieldSpec] = [
     *_closed(_T.TEXT, "project", "format", "data_version", "notes"),
     *_closed(_T.TEXT, "run.name", "run.kind", "run.owner", "run.team", "run.model_family"),
     *_closed(_T.TEXT, "code.commit", "code.remote", "layout.sharding", "layout.format"),
-    *_closed(_T.BOOLEAN, "superseded", "milestone", "saved_at_assumed", "code.dirty"),
+    *_closed(_T.BOOLEAN, "superseded", "scored", "milestone", "saved_at_assumed", "code.dirty"),
     *_closed(_T.CHOICE, "kind", choices=Kind),
     *_closed(_T.CHOICE, "state", choices=CheckpointState),
     *_closed(_T.CHOICE, "resumability", choices=Resumability),
@@ -107,7 +108,15 @@ def _further_names(spec: FieldSpec, field: Field, text: str) -> tuple[str, ...]:
         hint = "A name that holds dots is written in backticks." if spec.further else ""
         extra = field.segments[len(spec.path) + len(spec.further)]
         raise InvalidFilter(f"{extra!r} is one name too many", text, place, [spec.shown], hint=hint)
+    if spec.path == ("capabilities",) and catalogue().capability(names[0]) is None:
+        raise _unknown_capability(field, text)
     return names
+
+
+def _unknown_capability(field: Field, text: str) -> InvalidFilter:
+    name, known = field.segments[1], [each.name for each in catalogue().capabilities]
+    what = f"there is no capability {name[:60]!r}"
+    return InvalidFilter(what, text, field.place(1), known, hint=did_you_mean(name, known))
 
 
 def _unknown_member(field: Field, text: str) -> InvalidFilter:

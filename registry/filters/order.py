@@ -12,7 +12,7 @@ from registry.keyset import Key, KeyType
 _NEVER_NULL: Final = frozenset(
     {
         *("id", "step", "attempt", "kind", "state", "saved_at", "project", "superseded", "milestone"),
-        *("resumability", "run.id", "run.name", "saved_at_assumed"),
+        *("resumability", "run.id", "run.name", "saved_at_assumed", "scored"),
         *("pieces.weights", "pieces.optimizer", "pieces.data_position", "pieces.random_state"),
     }
 )

@@ -14,8 +14,10 @@ from registry.filters.check import parse_fields, parse_filter, parse_order_by
 from registry.filters.columns import Columns
 from registry.filters.errors import InvalidFilter
 from registry.filters.fields import find_field
+from registry.filters.left_out import LeftOut
+from registry.filters.percentiles import that_can_be_found
 from registry.filters.print import field_to_text
-from registry.filters.scores import ScoreChoice, choose_scores
+from registry.filters.scores import ScoreChoice, choose_scores, left_out_of
 
 
 class CapabilityResolver(Protocol):
@@ -52,6 +54,11 @@ class Prepared:
             for names, choice in self.scores.items()
         }
 
+    @property
+    def left_out(self) -> dict[str, tuple[LeftOut, ...]]:
+        """For each score name that not all of the projects have as it was read: those that it leaves out."""
+        return left_out_of(self.scores)
+
 
 def prepare(
     session: Session,
@@ -76,7 +83,8 @@ def prepare(
     scope, node = _narrowed(session, project_ids, node)
     scores = choose_scores(session, scope, _names_of("scores", [use.field for use in used]))
     shown = tuple(dict.fromkeys(use.field for use in used if not find_field(use.field, "").spec.some))
-    return Prepared(node, order, shown, scope, scores, _percentiles(used, capabilities, scope), _is_sqlite(session))
+    percentiles = that_can_be_found(node, _percentiles(used, capabilities, scope))
+    return Prepared(node, order, shown, scope, scores, percentiles, _is_sqlite(session))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +125,7 @@ def _percentiles(
         name = use.field.segments[1]
         percentiles = capabilities(name, scope) if capabilities is not None else None
         if percentiles is None:
-            what = f"there are too few scored checkpoints to rank {name!r}, or no such capability"
+            what = f"there are too few scored checkpoints to rank {name!r}"
             expected = ["a capability with a population of at least 20 checkpoints from 3 runs"]
             raise InvalidFilter(what, use.text, use.field.place(1), expected).within(use.parameter)
         found[name] = percentiles

@@ -2,24 +2,26 @@
 
 The name as results wrote it comes first; a name that occurs nowhere is read through the benchmark table's
 aliases. Where metric or filter is left out, the table's first that occurs is taken; for a benchmark that the
-table does not know the most frequent, then by name.
+table does not know the most frequent, then by name. One choice serves all projects, so a project that has the
+benchmark by another metric only, or under another name, is left out: the choice names it.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from registry.evals.catalogue import key_of
 from registry.evals.project_table import ProjectTable, read_project_table
+from registry.filters.left_out import LeftOut, find_left_out
 from registry.filters.print import field_to_text
+from registry.filters.score_names import Pairs, full_name, pairs_named
 from registry.filters.syntax import Field
 from registry.filters.tables import benchmark as benchmark_table
 from registry.filters.tables import current_score, score_metric
-
-NO_NAME = "none"  # how a filter writes the empty metric or filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +32,16 @@ class ScoreChoice:
     metric: str
     filter: str
     series: tuple[tuple[int, int], ...]
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def text(self) -> str:
         """The full name, as a filter would write it."""
-        last = (self.metric or NO_NAME, self.filter or NO_NAME)
-        return field_to_text(Field(("scores", self.benchmark, *last)))
+        return full_name(self.benchmark, self.metric, self.filter)
 
     def metric_ids(self, project_id: int | None = None) -> tuple[int, ...]:
         """Those of one project, or of all."""
         return tuple(metric_id for project, metric_id in self.series if project_id in (None, project))
-
-
-_Pairs = dict[tuple[str, str], list[tuple[int, int]]]
 
 
 def choose_scores(
@@ -59,22 +58,52 @@ def choose_scores(
     if not wanted:
         return {}
     table = table or read_project_table(session, project_ids)
-    found = _occurring(session, project_ids, {name[0] for name in wanted})
+    spellings = _spellings(session, project_ids, {name[0] for name in wanted}, table)
+    found = _occurring(session, project_ids, set().union(*spellings.values()))
     aliases = _aliased(session, project_ids, {name[0] for name in wanted} - found.keys(), table)
     if aliases:
         found |= _occurring(session, project_ids, set(aliases.values()))
     choices: dict[tuple[str, ...], ScoreChoice | None] = {}
     for name in wanted:
         benchmark = aliases.get(name[0], name[0])
-        choices[name] = _choose(session, benchmark, found.get(benchmark, {}), name[1:], table)
+        choice = _choose(session, benchmark, found.get(benchmark, {}), name[1:], table)
+        if choice is not None:
+            served = {project_id for project_id, _ in choice.series}
+            same = [benchmark, *sorted(spellings[name[0]] - {benchmark})]
+            left_out = find_left_out(session, found, same, name[1:], table, served=served)
+            choice = replace(choice, left_out=left_out)
+        choices[name] = choice
     return choices
 
 
+def _spellings(
+    session: Session, project_ids: Collection[int] | None, names: Collection[str], table: ProjectTable
+) -> dict[str, set[str]]:
+    """For each name: itself, and where several projects are asked, what else they write for the same benchmark."""
+    spellings = {name: {name} for name in names}
+    if project_ids is not None and len(project_ids) < 2:
+        return spellings
+    used = session.scalars(_within(select(benchmark_table.c.name).distinct(), project_ids)).all()
+    for name, same in spellings.items():
+        known = table.get(name)
+        keys = {key_of(each) for each in ((name,) if known is None else (name, known.name, *known.aliases))}
+        same.update(each for each in used if key_of(each) in keys)
+    return spellings
+
+
+def left_out_of(choices: Mapping[tuple[str, ...], ScoreChoice | None]) -> dict[str, tuple[LeftOut, ...]]:
+    """What each choice leaves out, by the name as a filter writes it."""
+    return {
+        field_to_text(Field(("scores", *name))): choice.left_out
+        for name, choice in choices.items()
+        if choice is not None and choice.left_out
+    }
+
+
 def _choose(
-    session: Session, benchmark: str, pairs: _Pairs, rest: tuple[str, ...], table: ProjectTable
+    session: Session, benchmark: str, pairs: Pairs, rest: tuple[str, ...], table: ProjectTable
 ) -> ScoreChoice | None:
-    wanted = tuple("" if part == NO_NAME else part for part in rest)
-    left = {pair: series for pair, series in pairs.items() if pair[: len(wanted)] == wanted}
+    left = pairs_named(pairs, rest)
     if not left:
         return None
     counts = dict.fromkeys(left, 1)
@@ -94,7 +123,7 @@ def _frequency(session: Session, series: list[tuple[int, int]]) -> int:
     return total
 
 
-def _occurring(session: Session, project_ids: Collection[int] | None, names: set[str]) -> dict[str, _Pairs]:
+def _occurring(session: Session, project_ids: Collection[int] | None, names: set[str]) -> dict[str, Pairs]:
     query = _within(
         select(
             benchmark_table.c.name,
@@ -109,7 +138,7 @@ def _occurring(session: Session, project_ids: Collection[int] | None, names: set
         ),
         project_ids,
     ).where(benchmark_table.c.name.in_(sorted(names)))
-    found: dict[str, _Pairs] = defaultdict(lambda: defaultdict(list))
+    found: dict[str, Pairs] = defaultdict(lambda: defaultdict(list))
     for name, metric, filter, project_id, metric_id in session.execute(query):
         found[name][metric, filter].append((project_id, metric_id))
     return dict(found)

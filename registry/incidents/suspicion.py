@@ -25,6 +25,7 @@ from registry.upsert import chunks
 
 ENOUGH: Final = 2
 SUSPECTED: Final = "checkpoint.suspected"
+CLEARED: Final = "checkpoint.cleared"
 _OUTSIDE: Final = tuple(cause.name for cause in CAUSES.values() if cause.outside)
 
 
@@ -108,9 +109,9 @@ def weigh(session: Session, incident: Incident) -> None:
 
 def say_suspect(session: Session, checkpoint: Checkpoint, *, suspect: bool, reason: str, actor: str) -> None:
     """A person's word: suspect as a whole, or above suspicion again, whatever the incidents say."""
-    if suspect:
-        _write(session, checkpoint.project_id, checkpoint.id, None, "", reason, 0)
-    else:
+    if suspect and _write(session, checkpoint.project_id, checkpoint.id, None, "", reason, 0):
+        outbox.announce(session, checkpoint.project_id, SUSPECTED, [checkpoint.id], {"reason": reason})
+    if not suspect:
         _lift(session, checkpoint.project_id, [checkpoint.id], None, by=actor)
     audit.record(
         session,
@@ -255,4 +256,6 @@ def _lift(
     ]
     if signature is not None:
         condition.append(CheckpointSuspicion.signature == signature)
-    session.execute(update(CheckpointSuspicion).where(*condition).values(lifted_at=now(), lifted_by=by))
+    lift = update(CheckpointSuspicion).where(*condition).values(lifted_at=now(), lifted_by=by)
+    lifted = session.scalars(lift.returning(CheckpointSuspicion.checkpoint_id))
+    outbox.announce(session, project_id, CLEARED, sorted(set(lifted)))

@@ -10,6 +10,7 @@ from registry.provenance.data_mix import MixChange, SourceChange, compare_mixes,
 from registry.provenance.data_seen import DataSeen, Stage, data_seen
 from registry.provenance.sides import Recorded, Side
 from registry.provenance.suspects import Change, changes_of_config, changes_of_mix, relative_change
+from registry.wording import counted
 
 WHOLLY_REPLACED = 0.999  # total variation from which two mixes have nothing in common
 ANOTHER_VERSION = "another data version"  # how the words begin where only the names of two mixes are known
@@ -75,7 +76,7 @@ def not_recorded(what: str, known: tuple[bool, bool], changes: Sequence[ConfigCh
         groups = list(dict.fromkeys(path.split(".", 1)[0] for path in paths))
         if groups:
             more = f" and {len(groups) - NAMED_GROUPS} more" if len(groups) > NAMED_GROUPS else ""
-            values = f"{len(paths)} {'value' if len(paths) == 1 else 'values'}"
+            values = counted(len(paths), "value")
             said.append(f"the {side} recorded nothing of {', '.join(groups[:NAMED_GROUPS])}{more} ({values})")
     return "; ".join(said)
 

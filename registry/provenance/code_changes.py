@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from registry.provenance.git_mirrors import CodeDiff, Commit, NoAnswer, diff_commits, find_mirror
-from registry.provenance.suspects import Change
+from registry.provenance.suspects import SUBJECTS, Change
 from registry.snapshots import CodeSpec
+from registry.wording import counted
 
 # The first class with a word that occurs in the path decides. Words match whole parts between / . _ and -.
 FILE_CLASSES: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -26,6 +27,7 @@ FILE_CLASSES: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 _PARTS = re.compile(r"[^A-Za-z0-9]+")
 NAMED_FILES = 5
+CODE_OF = {"code": "code", "inert": "files beside the training"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +121,7 @@ def _ask(old: CodeSpec, new: CodeSpec, before: str, after: str, mirrors: Path | 
 
 
 def _told(diff: CodeDiff) -> str:
-    commits = f"{diff.commit_count} {'commit' if diff.commit_count == 1 else 'commits'}"
-    files = f"{len(diff.files)} {'file' if len(diff.files) == 1 else 'files'}"
+    commits, files = counted(diff.commit_count, "commit"), counted(len(diff.files), "file")
     behind = f", and {diff.left_behind} that only the baseline has" if diff.left_behind else ""
     return f"{commits} later{behind}; {files} differ"
 
@@ -146,4 +147,5 @@ def code_suspects(code: CodeChanges) -> list[Change]:
 def _of_kind(kind: str, paths: Iterable[str]) -> Change:
     listed = list(paths)
     more = f" and {len(listed) - NAMED_FILES} more" if len(listed) > NAMED_FILES else ""
-    return Change(f"code.{kind}", kind, 1.0, f"code of class {kind}: {', '.join(listed[:NAMED_FILES])}{more}")
+    what = CODE_OF.get(kind, f"code of {SUBJECTS.get(kind, f'the {kind}')}")
+    return Change(f"code.{kind}", kind, 1.0, f"{what}: {', '.join(listed[:NAMED_FILES])}{more}")

@@ -13,6 +13,7 @@ from registry.evals.results import ScoreKey
 from registry.evals.significance import MARGIN, Change, benjamini_hochberg
 from registry.evals.verdict_words import Shown
 from registry.provenance.score_pairs import Pair
+from registry.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +130,7 @@ def _composite(name: str, mean: _Mean, q_drop: float, q_gain: float) -> Capabili
     margin = MARGIN if mean.has_points else None
     room = None if mean.bounds is None else (mean.values[0] - mean.bounds[0], mean.bounds[1] - mean.values[0])
     what = "the normalised mean" if mean.has_points else "the mean, turned so that more is better,"
-    count = len(mean.benchmarks)
-    over = f"over {count} {'benchmark' if count == 1 else 'benchmarks'} that both have"
+    over = f"over {counted(len(mean.benchmarks), 'benchmark')} that both have"
     said = [
         significance.verdict(
             change,

@@ -14,6 +14,7 @@ from typing import Any
 from registry.provenance.association import Association, PastPair, associate, chance_of_fall, change_sets
 from registry.provenance.config_diff import ConfigChange, canonical, canonical_path
 from registry.provenance.data_mix import MixChange
+from registry.wording import counted
 
 # [assumed] How likely a change of each kind is to move a capability, before anything is known of it.
 PRIOR_TIED_SOURCE = 3.0  # a data source that teaches the very capability
@@ -38,6 +39,8 @@ TIED_WORDS: dict[str, tuple[str, ...]] = {
     "agent": ("tool", "agent", "function"),
     "lm": ("web", "cc", "pile", "c4"),
 }
+# What a class of changes is of, in a sentence.
+SUBJECTS = {"env": "the environment", "parallel": "the parallel layout", "code": "the code"}
 _FEEDING = re.compile(
     r"^data_version$|^tokens_seen$|sequence_length|seq_len|max_position|loader|tokeniz|vocab|packing|shuffle|blend|chat_template"
 )
@@ -167,7 +170,8 @@ def prior(change: Change, capabilities: Iterable[str]) -> tuple[float, str]:
         return PRIOR_LEARNING_RATE, "the learning rate reaches every capability"
     if change.kind == "tokenizer" or _FEEDING.search(change.key):
         return PRIOR_FEEDING, "it changes what the model reads"
-    return PRIOR_OTHER, f"a {change.kind} change, with no known tie to what fell"
+    what = "" if change.kind == "other" else f"a change of {SUBJECTS.get(change.kind, f'the {change.kind}')}, with "
+    return PRIOR_OTHER, f"{what}no known tie to what fell"
 
 
 def rank_suspects(
@@ -237,11 +241,12 @@ def _with_test(suspect: Suspect, tests: Sequence[Tested]) -> Suspect:
 def _past(association: Association | None) -> str:
     if association is None:
         return "no earlier pairs to compare with"
+    if not association.changed_pairs:
+        return "no earlier pair had this change"
     if not association.is_counted:
-        return (
-            f"{association.changed_pairs} earlier pairs of {association.families} run families had this change: "
-            "too few to say anything"
-        )
+        pairs = counted(association.changed_pairs, "earlier pair")
+        families = counted(association.families, "run family", "run families")
+        return f"{pairs} of {families} had this change: too few to say anything"
     fell, held = chance_of_fall(association.counts)
     past = f"fell in {fell:.0%} of earlier pairs with this change and {held:.0%} without"
     if not association.is_shown:

@@ -23,6 +23,7 @@ from registry.search.evidence import evidence_of
 from registry.search.fields import BATCH, MAX_CHECKED, checked, checked_all, count_fields, field_ids
 from registry.search.reading import MATCH, NEWEST, OLDEST, Reading
 from registry.types import CheckpointState, Direction
+from registry.wording import counted, was
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,9 @@ def answer(
     ]
     others = [_result(found, place, identities, False, 0.0) for place in incomplete]
     return SearchAnswer(
-        Interpretation(found.conditions, (*reading.unparsed, *found.unranked), found.resolved, reading.order),
+        Interpretation(
+            found.conditions, (*reading.unparsed, *found.unranked), found.resolved, reading.order, found.left_out
+        ),
         _population(found, reference),
         pool.strict and bool(len(shown)),
         _with_same_run(results),
@@ -250,14 +253,16 @@ def _warnings(found: Evaluation) -> list[str]:
                 warnings.append(f"No checkpoint was evaluated on {condition.capability}: that is unknown, not weak.")
             elif ranking.basis == "absolute" and not isinstance(found.table, Against):
                 warnings.append(
-                    f"{condition.capability}: {ranking.size} checkpoints of {ranking.runs} runs are too few for "
-                    f"percentiles ({MINIMUM_CHECKPOINTS} of {MINIMUM_RUNS}); chance-normalised scores were compared."
+                    f"{condition.capability}: {counted(ranking.size, 'checkpoint')} of {counted(ranking.runs, 'run')} "
+                    f"{'is' if ranking.size == 1 else 'are'} too few for percentiles, which take "
+                    f"{MINIMUM_CHECKPOINTS} of {MINIMUM_RUNS} runs; chance-normalised scores were compared."
                 )
             if too_little := int(np.count_nonzero(ranking.members & ~ranking.is_ranked)):
                 warnings.append(
-                    f"{too_little} of {ranking.size} checkpoints were evaluated on too few of the benchmarks of "
-                    f"{condition.capability} that others here have, and are not ranked: name a project or a run to "
-                    f"rank its checkpoints among themselves."
+                    f"{too_little} of {counted(ranking.size, 'checkpoint')} {was(too_little)} evaluated on too few of "
+                    f"the benchmarks of {condition.capability} that others here have, and "
+                    f"{'is' if too_little == 1 else 'are'} not ranked: name a project or a run to rank its checkpoints "
+                    "among themselves."
                 )
         elif condition not in found.places:
             warnings.append(f"No checkpoint has a score of {condition.benchmark}: that is unknown, not low.")

@@ -1,9 +1,10 @@
 """What a search answers, as plain values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from registry.checkpoints.rows import CheckpointIdentity
+from registry.filters.left_out import LeftOut
 from registry.search.conditions import Condition
 
 
@@ -76,7 +77,8 @@ class Population:
 
 @dataclass(frozen=True, slots=True)
 class Interpretation:
-    """How the query was understood. `resolved`: for each benchmark, the metric and filter that were read.
+    """How the query was understood. `resolved`: for each benchmark, the metric and filter that were read; `left_out`:
+    the projects that have the benchmark as another score only.
 
     `order`: what comes first among those that meet everything: the best `match`, the `newest` or the `oldest`.
     """
@@ -85,6 +87,7 @@ class Interpretation:
     unparsed: tuple[str, ...]
     resolved: Mapping[str, str | None]
     order: str = "match"
+    left_out: Mapping[str, tuple[LeftOut, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,15 @@ the threshold. `{"benchmark": "mmlu", "relation": ">=", "threshold": 0.6}`: a sc
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from sqlalchemy.orm import Session
+
 from registry.errors import FieldError, Invalid
 from registry.evals.catalogue import catalogue
+from registry.evals.known import nearest_capabilities, unknown_benchmarks
 from registry.filters import syntax
 from registry.filters.check import parse_filter
 from registry.filters.errors import InvalidFilter
@@ -110,9 +113,31 @@ def read_conditions(items: Sequence[Any], *, pointer: str = "/conditions") -> tu
         except _Wrong as wrong:
             errors.append(FieldError(f"{pointer}/{place}{wrong.pointer}", wrong.message))
     if errors:
-        first = errors[0]
-        raise InvalidConditions(f"{first.pointer}: {first.message}.", errors=errors)
+        raise _refused(errors)
     return tuple(found)
+
+
+def refuse_unknown_benchmarks(
+    session: Session, project_ids: Collection[int], conditions: Sequence[Condition], *, pointer: str = "/conditions"
+) -> None:
+    """A misspelt name would find nothing, for ever. Raises InvalidConditions, which names each by its JSON pointer."""
+    named = {place: each.benchmark for place, each in enumerate(conditions) if isinstance(each, BenchmarkCondition)}
+    unknown = unknown_benchmarks(session, project_ids, named.values())
+    errors = [
+        FieldError(f"{pointer}/{place}/benchmark", f"unknown benchmark {name[:60]!r}. {unknown[name] or NOBODY}")
+        for place, name in named.items()
+        if name in unknown
+    ]
+    if errors:
+        raise _refused(errors)
+
+
+NOBODY: Final = "No result here has it, and no benchmark table."
+
+
+def _refused(errors: Sequence[FieldError]) -> InvalidConditions:
+    said = f"{errors[0].pointer}: {errors[0].message}"
+    return InvalidConditions(said if said[-1] in ".?" else f"{said}.", errors=errors)
 
 
 class _Wrong(Exception):
@@ -141,8 +166,7 @@ def _read(item: Any) -> Condition:
 def _capability(name: str, item: Mapping[str, Any]) -> Condition:
     capability = catalogue().capability(name)
     if capability is None:
-        names = ", ".join(each.name for each in catalogue().capabilities)
-        raise _Wrong("/capability", f"unknown capability {name[:60]!r}; there are {names}")
+        raise _Wrong("/capability", f"unknown capability {name[:60]!r}. {nearest_capabilities(name)}")
     relation = item.get("relation")
     if relation not in DEFAULT_THRESHOLD:
         raise _Wrong("/relation", "expected 'strong' or 'weak'")

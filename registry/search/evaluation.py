@@ -15,8 +15,10 @@ from registry.evals.population.keeping import population_of
 from registry.evals.population.table import Part, Population
 from registry.evals.references import Reference
 from registry.filters import syntax
+from registry.filters.left_out import LeftOut
 from registry.filters.print import field_to_text
-from registry.filters.scores import NO_NAME, ScoreChoice, choose_scores
+from registry.filters.score_names import NO_NAME
+from registry.filters.scores import ScoreChoice, choose_scores, left_out_of
 from registry.search.conditions import (
     STRONG,
     BenchmarkCondition,
@@ -52,6 +54,7 @@ class Evaluation:
     rankings: Mapping[str, Ranking]
     places: Mapping[BenchmarkCondition, int]
     resolved: dict[str, str | None]
+    left_out: dict[str, tuple[LeftOut, ...]]
     unranked: tuple[str, ...]
     sized: bool
 
@@ -101,6 +104,7 @@ def evaluate(
         rankings=rankings,
         places=places,
         resolved={_shown(name): _read_as(population, choice, where[name]) for name, choice in choices.items()},
+        left_out=left_out_of(choices),
         unranked=unranked,
         sized=sized,
     )

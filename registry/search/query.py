@@ -18,7 +18,7 @@ from registry.filters.query import CapabilityResolver
 from registry.models import Run
 from registry.projects import ProjectNotFound, find_project, list_projects
 from registry.search.answers import SearchAnswer
-from registry.search.conditions import FieldCondition, read_conditions
+from registry.search.conditions import FieldCondition, read_conditions, refuse_unknown_benchmarks
 from registry.search.names import Names
 from registry.search.parser import read_query
 from registry.search.reading import ORDERS, Reading
@@ -71,6 +71,7 @@ def search_checkpoints(
         reading = read_query(query, now=now or current_time(), known=Names(session, scope, query))
     else:
         reading = Reading(read_conditions(conditions or ()), ())
+        refuse_unknown_benchmarks(session, scope, reading.conditions)
     if order is not None:
         reading = replace(reading, order=order)
     from registry.search.answering import answer

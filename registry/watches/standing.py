@@ -1,6 +1,6 @@
 """Standing watches: make one, list them, end one. The same watch again is the same one."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from registry.checkpoints.rows import RunName
 from registry.db import now
 from registry.errors import FieldError, Invalid, NotFound
 from registry.evals.catalogue import catalogue
+from registry.evals.known import nearest_capabilities, unknown_benchmarks
 from registry.ids import new_id, to_text
 from registry.models import Alias, Project, Run, Watch
 from registry.runs import get_brief
@@ -45,6 +46,8 @@ class WatchSpec:
 
 @dataclass(frozen=True, slots=True)
 class WatchRow:
+    """`warning`: nobody knows the benchmark, so that nothing will be found until a result has it."""
+
     id: int
     project_id: int
     project: str
@@ -57,6 +60,7 @@ class WatchRow:
     created_at: datetime
     created_by: str
     ended_at: datetime | None
+    warning: str | None = None
 
     @property
     def words(self) -> str:
@@ -67,7 +71,8 @@ class WatchRow:
 def stand_watch(session: Session, project_id: int, spec: WatchSpec, *, actor: str) -> tuple[WatchRow, bool]:
     """The watch, and whether it was made or begun again just now. It looks at what is there already as well.
 
-    Raises BadWatch, RunNotFound, AliasNotFound.
+    A benchmark may be watched before its first score; see `WatchRow.warning`. Raises BadWatch, RunNotFound,
+    AliasNotFound.
     """
     _check(spec)
     alias_id = get_alias_id(session, project_id, spec.alias) if spec.alias is not None else None
@@ -117,7 +122,7 @@ def get_watch(session: Session, watch_id: int) -> WatchRow:
     found = session.execute(_select().where(Watch.id == watch_id)).one_or_none()
     if found is None:
         raise WatchNotFound(f"There is no watch {to_text(watch_id)}. GET /api/v1/watches lists them.")
-    return _row(found)
+    return _rows(session, [found])[0]
 
 
 def list_watches(
@@ -136,7 +141,7 @@ def list_watches(
         query = query.where(Watch.run_id == run_id)
     if after is not None:
         query = query.where(Watch.id < after)
-    return [_row(each) for each in session.execute(query)]
+    return _rows(session, session.execute(query).all())
 
 
 def _check(spec: WatchSpec) -> None:
@@ -156,9 +161,14 @@ def _check(spec: WatchSpec) -> None:
 
 
 def _capability(name: str | None) -> str | None:
-    """As the benchmark table calls it, so that 数学 and math are one watch; a project's own is taken as it is."""
-    known = catalogue().capability(name) if name is not None else None
-    return known.name if known is not None else name
+    """As the benchmark table calls it, so that 数学 and math are one watch. Raises BadWatch for one that it has not."""
+    if name is None:
+        return None
+    known = catalogue().capability(name)
+    if known is None:
+        message = f"there is no capability {name[:60]!r}. {nearest_capabilities(name)}"
+        raise BadWatch(f"This cannot be watched: {message}", errors=[FieldError("/watch/capability", message)])
+    return known.name
 
 
 def _target(spec: WatchSpec, alias_id: int | None, capability: str | None) -> str:
@@ -177,7 +187,17 @@ def _select() -> Any:
     )
 
 
-def _row(found: Any) -> WatchRow:
+def _rows(session: Session, found: Sequence[Any]) -> list[WatchRow]:
+    named = {(watch.project_id, watch.benchmark) for watch, *_ in found if watch.benchmark is not None}
+    unknown = {project_id: dict[str, str]() for project_id, _ in named}
+    for project_id in unknown:
+        benchmarks = sorted(benchmark for project, benchmark in named if project == project_id)
+        unknown[project_id] = unknown_benchmarks(session, [project_id], benchmarks)
+    return [_row(each, unknown.get(each[0].project_id, {}).get(each[0].benchmark)) for each in found]
+
+
+def _row(found: Any, nearest: str | None) -> WatchRow:
+    """`nearest`: known benchmarks beside the one that is watched, where that is unknown ('': none is near)."""
     watch, project, run, alias = found
     return WatchRow(
         watch.id,
@@ -192,4 +212,5 @@ def _row(found: Any) -> WatchRow:
         watch.created_at,
         watch.created_by,
         watch.ended_at,
+        None if nearest is None else f"No result here and no benchmark table has it yet. {nearest}".rstrip(),
     )

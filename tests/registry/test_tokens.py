@@ -351,6 +351,7 @@ NAMING: list[tuple[str, str, Any, dict[str, str] | None]] = [
     ("POST", "/aliases/{name}/production/rollback", {}, None),
     ("POST", "/checkpoints/{first}/replicas", [{"uri": "/mnt/x", "tier": "shared"}], None),
     ("GET", "/replicas/{replica}/manifest", None, None),
+    ("POST", "/replicas/{replica}/gone", {}, None),
     ("GET", "/storage/usage?project={name}", None, None),
     ("GET", "/projects/{name}/benchmarks", None, None),
     ("GET", "/projects/{name}/benchmarks/gsm8k", None, None),

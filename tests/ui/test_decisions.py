@@ -101,6 +101,17 @@ def test_a_filter_gives_a_table_that_sorts_by_its_columns(browser: TestClient, m
     assert "scores.gsm8k is read as" in page.text
 
 
+def test_a_filter_over_all_projects_names_those_that_measured_otherwise(
+    browser: TestClient, models: list[RunRow], session: Session
+) -> None:
+    run = make_run(session, make_project(session, "other"))
+    make_checkpoint(session, run, 1000, scores=[scored("gsm8k", 0.5, "ours")])
+    page = read(browser, "/find?mode=filter&filter=scores.gsm8k+%3E+0.305")
+    assert page.answer == "3 checkpoints match."
+    assert "scores.gsm8k is read as scores.gsm8k.exact_match.none." in page.text
+    assert "other has scores.gsm8k.ours.none only and is left out." in page.text
+
+
 def test_a_filter_that_finds_nothing_names_the_condition_and_the_nearest_value(
     browser: TestClient, models: list[RunRow]
 ) -> None:
@@ -443,7 +454,7 @@ def test_a_file_of_a_question_that_was_not_understood_is_refused(browser: TestCl
 
 def test_what_is_true_of_every_candidate_is_said_once(browser: TestClient, fallen: RunRow) -> None:
     page = read(browser, f"/rollback?run={to_text(fallen.id)}")
-    words = "A restore is assumed to work with 60% (evidence: none)"
+    words = "A restore is assumed to work in 60% of cases (evidence: none)"
     assert page.text.count(words) == 1
     assert f"True of each: {words}." in page.text
     table = page.html.partition('id="candidates"')[2].partition("</table>")[0]
@@ -456,7 +467,7 @@ def test_times_that_nobody_gave_are_said_where_a_time_is_asked_for(browser: Test
     copy = (ReplicaSpec("/shared/1", "shared", bytes=10**11),)
     make_checkpoint(session, run, 10, pieces=ALL_PIECES, replicas=copy)
     make_checkpoint(session, run, 20, pieces=ALL_PIECES, replicas=copy, saved_at=at("2026-11-01"))
-    words = "Nobody said when 1 of 2 checkpoints were saved: the times asked for were held against the arrival"
+    words = "Nobody said when 1 of 2 checkpoints was saved: the times asked for were held against the arrival"
     path = f"/rollback?run={to_text(run.id)}"
     assert words in read(browser, f"{path}&after=2026-10-01").text
     assert words not in read(browser, path).text
@@ -493,8 +504,8 @@ def test_rollback_that_leaves_nothing_names_the_filter_to_loosen(browser: TestCl
     make_checkpoint(session, run, 10, pieces=["weights"])
     page = read(browser, f"/rollback?run={to_text(run.id)}")
     assert page.answer == (
-        "No checkpoint is left to go back to: 1 of 1 were left out (pieces absent or unknown). To loosen that: record "
-        "the pieces of the checkpoints, or ask for production, which needs weights only."
+        "No checkpoint is left to go back to: the only checkpoint was left out (pieces absent or unknown). To loosen "
+        "that: record the pieces of the checkpoints, or ask for production, which needs weights only."
     )
     assert "pieces absent or unknown 1" in page.text
 

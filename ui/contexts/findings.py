@@ -28,6 +28,7 @@ class WatchLine:
     created_at: datetime
     created_by: str
     note: str | None
+    warning: str | None
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,7 @@ FILTER_EXAMPLES = (
     "scores.gsm8k > 0.6 and not superseded",
     "capabilities.math >= 0.8 and run.parameter_count < 2000000000",
     "pieces.optimizer = 'present' and replicas.tier = 'shared'",
+    "not scored and not superseded",
     "loss is nan",
 )
 
@@ -240,7 +241,7 @@ def _answered(
         q,
         chips=chips_of(understood.conditions),
         unparsed=understood.unparsed,
-        resolved=resolved_of(understood.resolved),
+        resolved=resolved_of(understood.resolved, understood.left_out),
         population=population_of(found),
         results=rows_of(found.results, briefs),
         incomplete=rows_of(found.incomplete[:INCOMPLETE], briefs),
@@ -313,7 +314,7 @@ def _filter_page(
         modes,
         filter_answer(page, here, bool(after)),
         "",
-        resolved=resolved_of(page.resolved),
+        resolved=resolved_of(page.resolved, page.left_out),
         filter_columns=columns_of(names, page.rows, here),
         filter_rows=tuple(
             FilterRow(

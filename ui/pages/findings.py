@@ -176,7 +176,7 @@ def _subject(project: str, alias: str | None, run: str, run_id: int) -> Link:
 def _watch_line(row: WatchRow) -> WatchLine:
     run_name, run_id = (row.run.name, row.run.id) if row.run is not None else ("", 0)
     subject = _subject(row.project, row.alias, run_name, run_id)
-    return WatchLine(to_text(row.id), subject, row.words, row.created_at, row.created_by, row.note)
+    return WatchLine(to_text(row.id), subject, row.words, row.created_at, row.created_by, row.note, row.warning)
 
 
 def _first_watch(request: Request) -> Command:

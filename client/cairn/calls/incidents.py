@@ -5,7 +5,7 @@ from typing import Any
 
 from cairn.calls.base import Calls, CheckpointLike, RunLike, given, id_of, pages, segment
 from cairn.reading import build
-from cairn.types import Incident, IncidentPage, ResumeReceipt
+from cairn.types import Incident, IncidentPage, ResumeReceipt, Suspicion
 
 
 class IncidentCalls(Calls):
@@ -91,6 +91,10 @@ class IncidentCalls(Calls):
         """Amends `cause, note, node, hardware`; `open=False` closes it. None takes a value away."""
         path = f"/incidents/{segment(id_of(incident))}"
         return build(Incident, self._send("PATCH", path, changes, idempotent=True))
+
+    def get_suspicion(self, checkpoint: CheckpointLike) -> Suspicion:
+        """Whether the checkpoint, or a copy of it, is suspect: what loaded it failed alike, or a person said so."""
+        return self._get(Suspicion, f"/checkpoints/{segment(id_of(checkpoint))}/suspicion")
 
     def record_receipt(
         self,

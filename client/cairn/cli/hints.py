@@ -31,7 +31,17 @@ WITHOUT_TOKEN = "No valid token was sent: there is none here, or the service doe
 SENTENCE_END = re.compile(r"(?<=[.;])\s+")
 REQUEST = re.compile(r"(?:GET|POST|PUT|PATCH|DELETE)\b")
 NO_ID = "expected an id"
-ARGUMENTS = {"/baseline": "BASELINE", "/candidate": "CANDIDATE", "/checkpoint_id": "--checkpoint", "/run_id": "--run"}
+ARGUMENTS = {
+    "/baseline": "BASELINE",
+    "/candidate": "CANDIDATE",
+    "/checkpoint_id": "--checkpoint",
+    "/run_id": "--run",
+    "/like": "--like",
+    "/after": "--after",
+    "/before": "--before",
+    "/watch": "--watch",
+}
+PLAIN_HTTP = "It speaks plain HTTP there: give its URL with http://, or put something in front of it that speaks TLS."
 
 
 def explain(error: CairnError) -> str:
@@ -40,6 +50,8 @@ def explain(error: CairnError) -> str:
     hint = HINTS.get(error.code) or (HINTS["unauthenticated"] if error.status == 401 else None)
     if any(NO_ID in each.message for each in error.errors):
         hint = CHECKPOINT_NAMES
+    if "WRONG_VERSION_NUMBER" in text:
+        hint = PLAIN_HTTP
     return text if hint is None else f"{text}\n  {hint}"
 
 

@@ -7,7 +7,23 @@ from collections.abc import Mapping
 import click
 
 
-class LazyGroup(click.Group):
+class HintingGroup(click.Group):
+    """Names the nearest commands where somebody asks for one that is not there."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            near = difflib.get_close_matches(args[0], known, n=3, cutoff=0.6)
+            hint = (
+                f" Did you mean {' or '.join(near)}?" if near else f" `{ctx.command_path} --help` lists the commands."
+            )
+            ctx.fail(f"There is no command {args[0]!r}.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(HintingGroup):
     """Knows its commands as `{name: "module:function"}` and imports one when it is run, completed or described.
 
     `summaries` are the short help texts, so that the list of all commands imports none of them.
@@ -26,16 +42,6 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(module), function)
         assert isinstance(command, click.Command)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = self.list_commands(ctx)
-        if args and not args[0].startswith("-") and args[0] not in known:
-            near = difflib.get_close_matches(args[0], known, n=3, cutoff=0.5)
-            hint = f" Did you mean {' or '.join(near)}?" if near else " `cairn --help` lists the commands."
-            ctx.fail(f"There is no command {args[0]!r}.{hint}")
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [(name, self._summary(ctx, name)) for name in self.list_commands(ctx)]

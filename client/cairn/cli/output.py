@@ -6,6 +6,7 @@ Names come from other people, so control characters are replaced before they rea
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,12 @@ import click
 from cairn import wire
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from cairn.types import CheckpointRef
+
+SENTENCE = 24  # letters; longer texts are folded within their column
+FOLDED = 1.5  # so many times the terminal's width can be folded and still be read
 
 
 class ReaderGone(Exception):
@@ -63,6 +69,7 @@ def _output_faults() -> Iterator[None]:
         raise CannotWrite(f"the output cannot be written: {error.strerror}.") from error
 
 
+_TO_THE_SECOND = re.compile(r"(?<=T\d\d:\d\d:\d\d)\.\d+Z$")  # for a person; a pipe gets the whole time
 F = TypeVar("F", bound=Callable[..., Any])
 Row = Sequence[Any]
 
@@ -84,7 +91,7 @@ def say(text: str) -> None:
 def say_if_cut(count: int, limit: int) -> None:
     """A list that ends at its limit may go on: nobody should take it for the whole."""
     if count == limit:
-        say(f"{limit} are shown; there may be more: --limit.")
+        say(f"{limit} {'is' if limit == 1 else 'are'} shown; there may be more: --limit.")
 
 
 def print_rows(columns: Sequence[str], rows: Iterable[Row]) -> None:
@@ -98,9 +105,14 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    console = Console(highlight=False)
+    texts = [[_TO_THE_SECOND.sub("Z", cell) for cell in row] for row in texts]
     # A column in which nothing is known is left out: a terminal is narrow.
     known = [index for index in range(len(columns)) if any(row[index] for row in texts)]
+    if _wide(columns, texts, known) > FOLDED * console.width:
+        _print_cards(console, columns, texts, known)
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
     for index in known:
         right = all(_is_number(row[index]) for row in texts)
         # An id is for copying: it stays in one piece. All else folds on to the next line rather than being cut.
@@ -109,7 +121,34 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row]) -> None:
         table.add_column(Text(columns[index]), justify=justify, overflow="fold", no_wrap=in_one_piece)
     for row in texts:
         table.add_row(*(Text(row[index]) for index in known))
-    Console(highlight=False).print(table)
+    console.print(table)
+
+
+def _wide(columns: Sequence[str], texts: Sequence[Sequence[str]], known: Sequence[int]) -> int:
+    """How wide the table wants to be; of sentences only a part counts, for they fold well."""
+    from rich.cells import cell_len
+
+    widest = (max(cell_len(text) for text in (columns[index], *(row[index] for row in texts))) for index in known)
+    return sum(min(width, SENTENCE) + 2 for width in widest)
+
+
+def _print_cards(
+    console: "Console", columns: Sequence[str], texts: Sequence[Sequence[str]], known: Sequence[int]
+) -> None:
+    """A block for each row, a line for each thing that is known of it: for terminals too narrow for the table."""
+    from rich.table import Table
+    from rich.text import Text
+
+    for place, row in enumerate(texts):
+        if place:
+            console.print()
+        card = Table(box=None, pad_edge=False, show_header=False)
+        card.add_column(style="bold", overflow="fold")
+        card.add_column(overflow="fold")
+        for index in known:
+            if row[index]:
+                card.add_row(Text(columns[index]), Text(row[index]))
+        console.print(card)
 
 
 def print_facts(pairs: Iterable[tuple[str, Any]]) -> None:
@@ -125,6 +164,11 @@ def checkpoint_cells(checkpoint: "CheckpointRef") -> tuple[str, str]:
 def clean(text: str) -> str:
     """`text` without control characters other than the line break."""
     return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def counted(amount: int, noun: str) -> str:
+    """1 checkpoint, 3 checkpoints."""
+    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
 
 
 def points(fraction: float | None) -> str:

@@ -9,7 +9,7 @@ from cairn.types.base import Answer
 from cairn.types.benchmarks import Benchmark, BenchmarkPage
 from cairn.types.checkpoints import BatchReport, BatchResult, Checkpoint, CheckpointPage, CheckpointRef, Edge, Lineage
 from cairn.types.compare import CapabilityChange, Comparison, ConfigChange, ScoreChange, Suspect
-from cairn.types.incidents import Incident, IncidentPage, ResumeReceipt
+from cairn.types.incidents import Incident, IncidentPage, ResumeReceipt, Suspicion
 from cairn.types.provenance import Bisect, Decision, Gap, NextEvaluation, Provenance
 from cairn.types.recovery import (
     Compatibility,
@@ -113,6 +113,7 @@ __all__ = [
     "Standing",
     "StorageUsage",
     "Suspect",
+    "Suspicion",
     "TrackerField",
     "TrackerLink",
     "TrackerLinks",

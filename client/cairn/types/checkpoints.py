@@ -71,11 +71,15 @@ class Checkpoint(CheckpointRef):
 
 @dataclass(frozen=True, kw_only=True)
 class CheckpointPage(Answer):
-    """One page of a listing; `next_cursor` is None on the last. `resolved` says which metric a name meant."""
+    """One page of a listing; `next_cursor` is None on the last. `resolved` says which metric a name meant.
+
+    `left_out`: by such a name, the projects that have the benchmark as another `score` only.
+    """
 
     items: tuple[Checkpoint, ...] = field(metadata=many(Checkpoint))
     next_cursor: str | None = field(default=None, metadata=TEXT)
     resolved: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
+    left_out: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
 
 
 @dataclass(frozen=True, kw_only=True)

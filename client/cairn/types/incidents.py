@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from cairn.reading import FLAG, MAPPING, MOMENT, NUMBER, TEXT, TEXTS, WHOLE, many, one
+from cairn.reading import FLAG, ITEMS, MAPPING, MOMENT, NUMBER, TEXT, TEXTS, WHOLE, many, one
 from cairn.types.base import Answer
 from cairn.types.checkpoints import CheckpointRef
 from cairn.types.runs import RunRef
@@ -54,6 +54,15 @@ class Incident(Answer):
 class IncidentPage(Answer):
     items: tuple[Incident, ...] = field(metadata=many(Incident))
     next_cursor: str | None = field(default=None, metadata=TEXT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suspicion(Answer):
+    """`suspect`: as a whole, so that nobody is advised to load it. `copies`: single copies of it that are suspect."""
+
+    suspect: bool = field(default=False, metadata=FLAG)
+    suspicion: Mapping[str, Any] | None = field(default=None, metadata=MAPPING)
+    copies: tuple[Any, ...] = field(default=(), metadata=ITEMS)
 
 
 @dataclass(frozen=True, kw_only=True)

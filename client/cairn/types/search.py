@@ -30,12 +30,16 @@ class Condition(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Interpretation(Answer):
-    """How a question was understood; `unparsed` are the words that were not."""
+    """How a question was understood; `unparsed` are the words that were not.
+
+    `resolved` says which metric a name meant, `left_out` which projects have the benchmark as another `score` only.
+    """
 
     conditions: tuple[Condition, ...] = field(default=(), metadata=many(Condition))
     unparsed: tuple[str, ...] = field(default=(), metadata=TEXTS)
     resolved: Any = field(default=None, metadata=ANY)
     order: str = field(default="match", metadata=TEXT)
+    left_out: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
 
 
 @dataclass(frozen=True, kw_only=True)

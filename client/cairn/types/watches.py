@@ -14,7 +14,7 @@ from cairn.types.runs import RunRef
 @dataclass(frozen=True, kw_only=True)
 class Watch(Answer):
     """Each score that arrives for a run or an alias is tested, or each stretch of a run's loss; `state` standing or
-    ended."""
+    ended. `warning`: nobody knows the benchmark, so that nothing is found until a result has it."""
 
     id: str = field(metadata=TEXT)
     project: str = field(default="", metadata=TEXT)
@@ -27,6 +27,7 @@ class Watch(Answer):
     created_at: datetime | None = field(default=None, metadata=MOMENT)
     created_by: str = field(default="", metadata=TEXT)
     ended_at: datetime | None = field(default=None, metadata=MOMENT)
+    warning: str | None = field(default=None, metadata=TEXT)
 
 
 @dataclass(frozen=True, kw_only=True)

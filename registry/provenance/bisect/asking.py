@@ -35,6 +35,7 @@ from registry.provenance.bisect.states import (
     observations_of,
     read_bisect,
 )
+from registry.wording import counted
 
 BETTER = 0.95  # of the error before: less of a gain is the same evaluation once more
 DISCORDANCE = 0.15  # assumed: the share of items whose answer changes between two neighbours
@@ -293,8 +294,8 @@ def _of_a_part(share: float, items: int, whole: int | None) -> float:
 def _told(posterior: Sequence[Gap], credible: Sequence[int], ask: Ask | None, evaluations: int, left_out: int) -> str:
     best = posterior[int(np.argmax([each.probability for each in posterior]))]
     between = f"between {_name(best.after)} and {_name(best.before)}"
-    count = f"{evaluations} {'evaluation' if evaluations == 1 else 'evaluations'}"
-    rest = f"; {left_out} more on the way have no copy to evaluate" if left_out else ""
+    count = counted(evaluations, "evaluation")
+    rest = f"; {left_out} more on the way {'has' if left_out == 1 else 'have'} no copy to evaluate" if left_out else ""
     if best.probability >= SURE:
         return f"it fell {between}, with a probability of {best.probability:.1%} after {count}{rest}"
     first, last = posterior[credible[0]].after, posterior[credible[-1]].before

@@ -94,7 +94,10 @@ def test_find_says_which_metric_a_benchmark_was_read_as(cli: Cli, faults: FaultS
     assert (code, len(out.splitlines())) == (0, 2)
     assert "scores.gsm8k is read as scores.gsm8k.acc;" in err
     assert "scores.x: no such score is recorded" in err
-    assert "1 are shown; there may be more" in err
+    assert "1 is shown; there may be more" in err
+    left_out = {"scores.gsm8k": [{"score": "scores.gsm8k.exact_match.none", "projects": ["a", "b"]}]}
+    faults.replies = [Reply(body={**PAGE, "resolved": {"scores.gsm8k": "scores.gsm8k.acc.none"}, "left_out": left_out})]
+    assert "Left out, with scores.gsm8k.exact_match only: a, b." in cli("find", "--filter", "scores.gsm8k > 0.2")[2]
     faults.replies = [Reply(body={**PAGE, "resolved": {"scores.gsm8k.acc": "scores.gsm8k.acc.none"}})]
     assert cli("find", "--filter", "scores.gsm8k.acc > 0.2")[2] == ""
 
@@ -325,8 +328,8 @@ def test_rollback_shows_a_few_of_what_each_filter_left_out(cli: Cli, faults: Fau
     faults.replies = [Reply(body=answer)]
     code, _, err = cli("rollback", "--alias", "llm/production")
     assert code == 1
-    assert err.count(": p_bad: bad") == 5
-    assert "and 7 more by p_bad;" in err
+    assert err.count(": probably bad: bad") == 5
+    assert "and 7 more (probably bad);" in err
     assert "7b-a · 2 · 41200: copy: none" in err
 
 

@@ -29,6 +29,7 @@ ASKING = {
     "resume": ("--run", "p/r"),
     "rollback": ("--run", "p/r"),
     "run": ("list",),
+    "show": ("00000000000a1",),
     "why": ("00000000000a1", "00000000000a2"),
 }
 # Their own tests show how these end: what they do first needs files, a terminal, a job, or no service at all.

@@ -218,6 +218,15 @@ def test_what_belongs_to_run_code_layout_and_data_is_found(world: World) -> None
     assert steps(world, "project != 'lab'") == []
 
 
+def test_what_was_evaluated_and_what_was_not_can_be_asked_for(world: World) -> None:
+    world.checkpoint(1, scores={"gsm8k": float("nan")})  # a result, though none that ranks
+    world.checkpoint(2)
+    assert steps(world, "scored") == [1]
+    assert steps(world, "not scored") == [2]
+    page = list_checkpoints(world.session, project_ids=None, order_by="scored desc, step", fields="scored")
+    assert [(row.checkpoint.step, row.values["scored"]) for row in page.rows] == [(1, True), (2, False)]
+
+
 def test_deleted_checkpoints_are_left_out_unless_the_filter_speaks_of_state(world: World) -> None:
     world.checkpoint(1)
     world.checkpoint(2, state="deleted")
@@ -243,10 +252,15 @@ def test_capabilities_compare_by_percentile_and_the_unranked_neither_way(world: 
     assert found("not capabilities.math >= 0.8") == [2, 3]
     assert found("capabilities.math is null") == [4]
     assert found("capabilities.math > 0.2 and capabilities.chat < 0.2") == [2]
+    assert found("not capabilities.math > 0.8 and capabilities.math != 0.05") == [2]
+    assert found("capabilities.math > 0.8 or capabilities.chat < 0.2") == [1, 2]
     assert found("", "capabilities.math desc") == [1, 2, 3, 4]
     assert found("", "capabilities.math") == [3, 2, 1, 4]
-    for filter in ("step > 0 and capabilities.mth > 0.8", "step > 0 and capabilities.code > 0.8"):
-        with pytest.raises(InvalidFilter, match="too few scored checkpoints") as caught:
+    for filter, why in {
+        "step > 0 and capabilities.mth > 0.8": "there is no capability 'mth'.*Did you mean math",
+        "step > 0 and capabilities.code > 0.8": "too few scored checkpoints",
+    }.items():
+        with pytest.raises(InvalidFilter, match=why) as caught:
             found(filter)
         assert caught.value.extras["position"] == len("step > 0 and capabilities.")
     with pytest.raises(InvalidFilter):

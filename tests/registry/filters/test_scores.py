@@ -86,8 +86,22 @@ def test_each_project_keeps_its_own_metrics_and_one_choice_serves_all(world: Wor
     both = ask(world, "scores.gsm8k > 0", other)
     assert steps(both) == [3]
     assert both.resolved == {"scores.gsm8k": "scores.gsm8k.exact_match.flexible-extract"}
+    (lab,) = both.left_out["scores.gsm8k"]
+    assert (lab.text, lab.projects) == ("scores.gsm8k.exact_match.strict-match", ("lab",))
     assert steps(ask(world, "scores.gsm8k > 0 and project = 'lab'", other)) == [1]
-    assert steps(ask(world, "scores.gsm8k.exact_match.strict-match > 0", other)) == [1, 2]
+    every = ask(world, "scores.gsm8k.exact_match.strict-match > 0", other)
+    assert (steps(every), every.left_out) == ([1, 2], {})
+
+
+def test_a_project_that_spells_the_benchmark_otherwise_is_left_out_by_name(world: World, session: Session) -> None:
+    other = World(session, "other")
+    world.checkpoint(1, scores={("arc_challenge", "acc_norm", ""): 0.4})
+    other.checkpoint(2, scores={("ARC-c", "accuracy", ""): 0.5})
+    page = ask(world, "scores.arc_challenge > 0", other)
+    assert steps(page) == [1]
+    assert [(each.text, each.projects) for each in page.left_out["scores.arc_challenge"]] == [
+        ("scores.ARC-c.accuracy.none", ("other",))
+    ]
 
 
 def test_a_name_keeps_its_meaning_in_filter_order_and_fields(world: World) -> None:

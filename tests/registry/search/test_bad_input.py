@@ -19,7 +19,7 @@ def test_one_checkpoint_alone_is_compared_by_its_own_score_and_that_is_said(sess
     one = make_checkpoint(session, make_run(session, project), scores=dict.fromkeys(MATH, 0.9))
     answer = search_checkpoints(session, project_ids=[project.id], query="strong math")
     assert [result.checkpoint.id for result in answer.results] == [one]
-    assert "1 checkpoints of 1 runs are too few" in answer.population.warnings[0]
+    assert "1 checkpoint of 1 run is too few" in answer.population.warnings[0]
     like = search_checkpoints(session, project_ids=[project.id], like=one)
     assert like.results == ()
     assert "No other checkpoint of the project was judged" in like.population.warnings[-1]

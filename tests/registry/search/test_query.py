@@ -90,6 +90,29 @@ def test_where_nobody_was_evaluated_nothing_is_weak(session: Session) -> None:
     assert [each.percentile for each in answer.incomplete[0].evidence] == [pytest.approx(0.98), None]
 
 
+def test_a_benchmark_that_nobody_knows_is_refused_with_the_nearest_names(session: Session) -> None:
+    project = make_project(session)
+    make_checkpoint(session, make_run(session, project), scores={"our-suite": 0.5})
+    asked = [
+        {"benchmark": name, "relation": ">", "threshold": 0.1} for name in ("our-suite", "mmlu", "our-suit", "zzz")
+    ]
+    with pytest.raises(InvalidConditions, match=r"unknown benchmark 'our-suit'.* Did you mean our-suite") as refused:
+        search_checkpoints(session, project_ids=[project.id], conditions=asked)
+    assert [each.pointer for each in refused.value.errors] == ["/conditions/2/benchmark", "/conditions/3/benchmark"]
+    answer = search_checkpoints(session, project_ids=[project.id], conditions=asked[:2])
+    assert answer.population.warnings == ("No checkpoint has a score of mmlu: that is unknown, not low.",)
+
+
+def test_a_search_over_projects_names_those_that_measured_otherwise(session: Session) -> None:
+    here, there = make_project(session), make_project(session, "elsewhere")
+    for project, metric in ((here, "exact_match"), (there, "ours")):
+        make_checkpoint(session, make_run(session, project), scores=[NewScore("gsm8k", 0.5, metric=metric)])
+    answer = search_checkpoints(session, project_ids=[here.id, there.id], query="gsm8k > 0.1")
+    assert len(answer.results) == 1
+    (left_out,) = answer.interpretation.left_out["scores.gsm8k"]
+    assert (left_out.text, left_out.projects) == ("scores.gsm8k.ours.none", ("elsewhere",))
+
+
 def test_where_nothing_is_strict_the_nearest_is_shown_and_says_so(session: Session) -> None:
     project = make_project(session)
     ids = [

@@ -296,6 +296,7 @@ def test_the_same_watch_again_is_the_same_and_one_that_ended_begins_again(sessio
         ({"kind": "loss", "benchmark": "gsm8k"}, "/watch"),
         ({"kind": "loss", "run_id": None, "alias": "production"}, "/alias"),
         ({"kind": "gradient"}, "/kind"),
+        ({"capability": "mth"}, "/watch/capability"),
     ],
 )
 def test_what_cannot_be_watched_is_refused(session: Session, known: dict[str, Any], pointer: str) -> None:
@@ -303,6 +304,16 @@ def test_what_cannot_be_watched_is_refused(session: Session, known: dict[str, An
     with pytest.raises(BadWatch) as refused:
         watch(session, run, **known)
     assert refused.value.errors[0].pointer == pointer
+
+
+def test_a_benchmark_that_nobody_knows_is_watched_with_a_warning_until_a_result_has_it(session: Session) -> None:
+    run = make_run(session)
+    assert watch(session, run, benchmark="gsm8k").warning is None  # of the table, though nothing is scored yet
+    typo, ours = watch(session, run, benchmark="gsmk8"), watch(session, run, benchmark="our-own-suite")
+    assert typo.warning == "No result here and no benchmark table has it yet. Did you mean gsm8k or mgsm?"
+    assert ours.warning == "No result here and no benchmark table has it yet."
+    make_checkpoint(session, run, 1000, scores={"our-own-suite": 0.5})
+    assert [each.warning for each in list_watches(session, [run.project_id])] == [None, typo.warning, None]
 
 
 def test_a_watch_is_of_a_run_and_an_alias_of_its_project(session: Session) -> None:

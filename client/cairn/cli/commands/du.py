@@ -2,7 +2,7 @@
 
 import click
 
-from cairn.cli.output import json_option, print_json, print_rows, say
+from cairn.cli.output import counted, json_option, print_json, print_rows, say
 from cairn.cli.quantities import size
 from cairn.cli.targets import find_run
 from cairn.client import Client
@@ -31,12 +31,12 @@ def du(project: str | None, run_: str | None, limit: int, in_bytes: bool, as_jso
         return 0 if found.entries else 1
     shown = (lambda count: count) if in_bytes else size
     if found.entries:
-        columns = ("run", "tier", "state", "checkpoints", "copies", "size", "unknown")
+        columns = ("run", "tier", "state", "checkpoints", "copies", "size", "unknown sizes")
         rows = [
             (
                 f"{each.project}/{each.run.name if each.run else '?'}",
                 *_cells(each),
-                shown(each.bytes),
+                shown(each.bytes) if _is_known(each) else None,
                 each.unknown_sizes,
             )
             for each in found.entries
@@ -44,13 +44,22 @@ def du(project: str | None, run_: str | None, limit: int, in_bytes: bool, as_jso
         print_rows(columns, rows)
     for each in found.totals:
         tier, state, checkpoints, _ = _cells(each)
-        counted = "1 checkpoint" if checkpoints == 1 else f"{checkpoints:,} checkpoints"
-        unknown = f", {each.unknown_sizes} of unknown size" if each.unknown_sizes else ""
-        say(f"{tier}, {state}: {size(each.bytes)} of {counted}{unknown}")
+        amount = counted(checkpoints, "checkpoint")
+        known = f"{size(each.bytes)} of {amount}" if _is_known(each) else amount
+        unknown = f", {each.unknown_sizes:,} of unknown size" if each.unknown_sizes else ""
+        say(f"{tier}, {state}: {known}{unknown}")
     if found.left_out:
-        say(f"and {found.left_out} more lines; --limit shows more.")
-    say(f"{size(found.bytes)} in all." if found.entries else "There are no checkpoints here.")
+        say(f"and {counted(found.left_out, 'more line')}; --limit shows more.")
+    if not found.entries:
+        say("There are no checkpoints here.")
+    elif found.bytes or all(_is_known(each) for each in found.totals):
+        say(f"{size(found.bytes)} in all.")
     return 0 if found.entries else 1
+
+
+def _is_known(each: Usage) -> bool:
+    """Nothing known is not nothing there."""
+    return bool(each.bytes) or each.unknown_sizes < each.copies
 
 
 def _cells(each: Usage) -> tuple[str, str, int, int]:

@@ -6,12 +6,13 @@ from typing import Any
 import click
 
 from cairn.calls.base import literal, pages
-from cairn.cli.output import checkpoint_cells, json_option, points, print_json, print_rows, say, say_if_cut
+from cairn.cli.output import checkpoint_cells, counted, json_option, points, print_json, print_rows, say, say_if_cut
 from cairn.cli.targets import find_checkpoint_id
 from cairn.client import Client
 from cairn.types import Checkpoint, CheckpointPage, Evidence, SearchAnswer, SearchResult
 
 PAGE = 100
+PROJECTS = 5  # left out, that are named
 STANDING = "standing"  # what nobody should load by mistake says so: pending, or left behind by a rollback
 BASIC = ("loss", "tokens_seen", STANDING, "resumability", "saved_at")
 
@@ -48,6 +49,7 @@ def find(
     cairn find 数学强但对话弱
     cairn find --like demo/llama@50000
     cairn find --filter "scores.gsm8k > 0.6" --order-by 'scores.gsm8k desc' --columns scores.gsm8k,loss
+    cairn find --filter 'not scored and not superseded'      # what is still to be evaluated
 
     With words, exit code 1 means that nothing meets every condition; the nearest are shown all the same.
     """
@@ -89,10 +91,10 @@ def _say_how_understood(answer: SearchAnswer) -> None:
     ]
     understood = ", ".join(said) or "nothing"
     size = answer.population.get("size")
-    say(f"Understood: {understood}." + (f" Ranked among {size} checkpoints." if size is not None else ""))
+    say(f"Understood: {understood}." + (f" Ranked among {counted(size, 'checkpoint')}." if size is not None else ""))
     if answer.interpretation.unparsed:
         say(f"Not understood: {', '.join(answer.interpretation.unparsed)}.")
-    _say_read_as(answer.interpretation.resolved)
+    _say_read_as(answer.interpretation.resolved, answer.interpretation.left_out)
     for warning in answer.population.get("warnings") or ():
         say(str(warning))
     if not answer.results:
@@ -100,7 +102,8 @@ def _say_how_understood(answer: SearchAnswer) -> None:
     elif not answer.strict:
         say("Nothing meets every condition; these come nearest.")
     if answer.incomplete:
-        say(f"{len(answer.incomplete)} more were never evaluated on a part of this; --json shows them.")
+        lacking = f"{len(answer.incomplete)} more {'was' if len(answer.incomplete) == 1 else 'were'}"
+        say(f"{lacking} never evaluated on a part of this; --json shows them.")
 
 
 def _subject(evidence: Evidence) -> str:
@@ -143,19 +146,21 @@ def _by_filter(
         filter_ = f"{only} and ({filter_})" if filter_ else only
     wanted = [name.strip() for name in columns.split(",") if name.strip()] if columns else []
     read_as: dict[str, Any] = {}
+    left_out: dict[str, Any] = {}
 
     def fetch(cursor: str | None) -> CheckpointPage:
         page = client.list_checkpoints(
             filter=filter_, order_by=order_by, fields=columns, limit=min(limit, PAGE), cursor=cursor
         )
         read_as.update(page.resolved)
+        left_out.update(page.left_out)
         return page
 
     found = list(pages(fetch, limit))
     if as_json:
-        print_json({"items": [each.raw for each in found], "resolved": read_as})
+        print_json({"items": [each.raw for each in found], "resolved": read_as, "left_out": left_out})
         return 0 if found else 1
-    _say_read_as(read_as)
+    _say_read_as(read_as, left_out)
     if found:
         print_checkpoints(found, wanted)
         say_if_cut(len(found), limit)
@@ -168,13 +173,21 @@ def _by_filter(
     return 0 if found else 1
 
 
-def _say_read_as(read_as: Mapping[str, Any]) -> None:
-    """A benchmark without its metric means one metric for all: a person has to see which."""
+def _say_read_as(read_as: Mapping[str, Any], left_out: Mapping[str, Any]) -> None:
+    """A benchmark without its metric means one metric for all: a person has to see which, and whom it leaves out."""
     for name, meant in read_as.items():
         if meant is None:
             say(f"{name}: no such score is recorded in the projects that were asked.")
-        elif (short := str(meant).removesuffix(".none").removesuffix(".none")) != name:
+        elif (short := _short(meant)) != name:
             say(f"{name} is read as {short}; name another metric to ask for that one.")
+        for each in left_out.get(name) or ():
+            names = [*map(str, each["projects"])]
+            more = f" and {len(names) - PROJECTS} more" if len(names) > PROJECTS else ""
+            say(f"  Left out, with {_short(each['score'])} only: {', '.join(names[:PROJECTS])}{more}.")
+
+
+def _short(score: Any) -> str:
+    return str(score).removesuffix(".none").removesuffix(".none")
 
 
 def print_checkpoints(found: Sequence[Checkpoint], wanted: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from cairn.cli.lazy import HintingGroup
 from cairn.cli.output import clean, json_option, print_facts, print_json, print_rows, say, say_if_cut
 from cairn.cli.targets import find_checkpoint_id, find_run
 from cairn.client import Client
@@ -22,7 +23,7 @@ KNOWN = (
 SIGNAL = re.compile(r"SIG[A-Z0-9+-]{1,20}")
 
 
-@click.group()
+@click.group(cls=HintingGroup)
 def incident() -> None:
     """List, show, open and close interruptions; name their causes."""
 

@@ -70,6 +70,7 @@ def resume(
     """
     if (agree is None) != (count is None):
         raise click.UsageError("--agree KEY and --hosts N belong together.")
+    told = _Briefly()
     launch = None
     if agree is not None and count is not None:
         poll_seconds = max(2.0, count / 100)  # a hundred questions a second, however many hosts wait
@@ -87,12 +88,35 @@ def resume(
                 tiers=tiers,
                 local_roots=roots,
                 launch=launch,
-                say=say,
+                say=told,
             )
     except CairnError as fault:
+        told.end()
         return _nothing(fault, or_fresh, as_json)
+    told.end()
     _print(choice, as_json)
     return 0
+
+
+class _Briefly:
+    """Says why checkpoints were passed over: one reason of many in a row is said once, and the others are counted."""
+
+    def __init__(self) -> None:
+        self._reason, self._alike = "", 0
+
+    def __call__(self, text: str) -> None:
+        reason = text.partition(": ")[2]
+        if reason and reason == self._reason:
+            self._alike += 1
+            return
+        self.end()
+        self._reason = reason
+        say(text)
+
+    def end(self) -> None:
+        if self._alike:
+            say(f"  and {self._alike} more for the same reason.")
+        self._alike = 0
 
 
 def _config(path: str | None) -> dict[str, Any] | None:
@@ -111,6 +135,8 @@ def _nothing(fault: CairnError, or_fresh: bool, as_json: bool) -> int:
         return 0
     if isinstance(fault, NothingToResume):
         say(f"cairn: {fault.detail}")
+        if any(each.why.startswith("pieces:") for each in fault.passed_over):
+            say("  Here that is --require, such as --require weights.")
         if as_json:
             passed = [{"what": each.what, "why": each.why} for each in fault.passed_over]
             print_json({"path": None, "reasons": [fault.detail], "fallbacks": passed})

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from cairn.cli.output import checkpoint_cells, json_option, print_json, print_rows, say
+from cairn.cli.output import checkpoint_cells, counted, json_option, print_json, print_rows, say
 from cairn.cli.quantities import DURATION
 from cairn.cli.targets import find_run
 from cairn.client import Client
@@ -12,6 +12,18 @@ from cairn.numbers import number_from_wire
 from cairn.types import Candidate, RollbackAnswer
 
 SHOWN = 5  # of what one filter left out
+# What filters are called here, where their name is no word.
+FILTERS = {"alias_target": "served now", "p_bad": "probably bad", "rto": "restore time"}
+# What loosens a filter here, where the service's words name no option.
+OPTIONS = {
+    "time": "a later --before, an earlier --after",
+    "step": "a higher --at-or-before-step",
+    "pieces": "--mode production",
+    "unscored": "no --watch",
+    "p_bad": "no --watch",
+    "spike": "--watch NAME",
+    "rto": "a longer --rto",
+}
 # The capabilities of the service's benchmark table; any other word is a benchmark.
 CAPABILITIES = frozenset(
     {"math", "code", "knowledge", "reasoning", "reading", "instruction", "chat", "safety"}
@@ -80,7 +92,7 @@ def watched(text: str) -> dict[str, str]:
 
 
 def _print(answer: RollbackAnswer) -> None:
-    say(answer.sentence or f"{len(answer.candidates)} checkpoints pass every filter.")
+    say(answer.sentence or f"{counted(len(answer.candidates), 'checkpoint')} left to go back to.")
     if answer.onset is not None and answer.onset.sentence not in answer.sentence:
         say(f"Watching {answer.onset.watch}: {answer.onset.sentence}")
     if answer.spike is not None and answer.spike.sentence not in answer.sentence:
@@ -90,16 +102,18 @@ def _print(answer: RollbackAnswer) -> None:
     if answer.candidates:
         columns = ("rank", "checkpoint", "id", "restore", "copy", "why")
         print_rows(columns, [_candidate_row(each) for each in answer.candidates])
-    counts = ", ".join(f"{name} {count}" for name, count in answer.excluded_counts.items())
+    counts = ", ".join(f"{FILTERS.get(name, name)} {count}" for name, count in answer.excluded_counts.items())
     if answer.excluded:
         say(f"Left out ({counts}):" if counts else "Left out:")
     for name in dict.fromkeys(each.filter for each in answer.excluded):
         alike = [each for each in answer.excluded if each.filter == name]
         for each in alike[:SHOWN]:
-            say(f"  {each.checkpoint}: {each.filter}: {each.reason}")
+            say(f"  {each.checkpoint}: {FILTERS.get(name, name)}: {each.reason}")
         count = answer.excluded_counts.get(name, len(alike))
         if count > SHOWN:
-            say(f"  and {count - SHOWN} more by {name}; --json tells of them.")
+            say(f"  and {count - SHOWN} more ({FILTERS.get(name, name)}); --json tells of them.")
+    if not answer.candidates and (option := OPTIONS.get(next(iter(answer.excluded_counts), ""))):
+        say(f"Here that is: {option}.")
     for assumption in answer.assumptions:
         say(f"Assumed: {assumption}")
 

@@ -1,13 +1,22 @@
 """`cairn run`: what was trained."""
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import click
 
-from cairn.cli.output import json_option, print_facts, print_json, print_rows, say, say_if_cut
+from cairn.cli.lazy import HintingGroup
+from cairn.cli.output import json_option, points, print_facts, print_json, print_rows, say, say_if_cut
 from cairn.cli.targets import find_run
 from cairn.client import Client
+from cairn.types import Attempt, Checkpoint, CheckpointRef, Profile, Run
+
+ATTEMPTS = 10  # the newest are shown
+SCORES = 4  # columns beside the newest checkpoints
+STANDINGS = 6  # capabilities on a line
 
 
-@click.group()
+@click.group(cls=HintingGroup)
 def run() -> None:
     """List runs, or show one."""
 
@@ -42,21 +51,114 @@ def list_runs(project: str | None, limit: int, as_json: bool) -> int:
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Newest checkpoints shown.")
 @json_option
 def show(run: str, limit: int, as_json: bool) -> None:
-    """One run and its newest checkpoints."""
-    from cairn.cli.commands.find import print_checkpoints
+    """One run: its attempts, its newest scores, its newest checkpoints.
 
+    The scores are one benchmark for each capability that the newest evaluated checkpoint was measured on; `cairn find
+    --columns` shows others, `cairn show CHECKPOINT` all of one.
+    """
     with Client() as client:
         found = find_run(client, run)
-        order = "attempt desc, step desc"
-        checkpoints = list(client.iter_checkpoints(filter=f"run.id = '{found.id}'", order_by=order, limit=limit))
+        attempts = client.list_attempts(found)
+        profile = _newest_profile(client, found)
+        columns = _score_columns(profile)
+        checkpoints = _newest(client, found, limit, columns)
     if as_json:
-        print_json({"run": found.raw, "checkpoints": [each.raw for each in checkpoints]})
+        answers = {"run": found.raw, "attempts": [each.raw for each in attempts]}
+        newest = {"newest_scored": None if profile is None else profile.raw}
+        print_json({**answers, **newest, "checkpoints": [each.raw for each in checkpoints]})
         return
-    names = ("kind", "owner", "team", "model_family", "parameter_count", "started_at", "tags")
-    print_facts([("run", str(found)), ("id", found.id), *((name, getattr(found, name)) for name in names)])
+    _print_facts(found, attempts, profile, checkpoints)
     if not checkpoints:
         say(f"No checkpoint of it is recorded yet. `cairn record --project {found.project} --run {found.name}` does.")
         return
     click.echo()
-    print_checkpoints(checkpoints, ())
+    _print_attempts(attempts)
+    click.echo()
+    _print_checkpoints(checkpoints, columns)
     say_if_cut(len(checkpoints), limit)
+
+
+def _newest(client: Client, run: Run, limit: int, columns: Sequence[str], only: str = "") -> list[Checkpoint]:
+    where, order = f"run.id = '{run.id}'{only}", "attempt desc, step desc"
+    return list(client.iter_checkpoints(filter=where, order_by=order, fields=columns or None, limit=limit))
+
+
+def _newest_profile(client: Client, run: Run) -> Profile | None:
+    """What the newest checkpoint that was evaluated is good at: scores trail training."""
+    scored = _newest(client, run, 1, (), " and scored")
+    return client.profile(scored[0]) if scored else None
+
+
+def _score_columns(profile: Profile | None) -> list[str]:
+    """A benchmark for each of the first capabilities, measured as a whole; else those of no capability."""
+    from cairn.score_names import score_field
+
+    if profile is None:
+        return []
+    firsts = [next((each for each in standing.benchmarks if not each.parts), None) for standing in profile.capabilities]
+    named = [score_field(each.benchmark, each.metric, each.filter) for each in firsts if each is not None]
+    return (named or [score_field(name, "", "").removesuffix(".none.none") for name in profile.unknown])[:SCORES]
+
+
+def _print_facts(run: Run, attempts: Sequence[Attempt], profile: Profile | None, newest: Sequence[Checkpoint]) -> None:
+    names = ("kind", "owner", "team", "model_family", "parameter_count", "started_at", "tags")
+    facts = [("run", str(run)), ("id", run.id), *((name, getattr(run, name)) for name in names)]
+    if attempts:
+        last = "" if len(attempts) == 1 else "the last "
+        facts.append(("attempts", f"{len(attempts)}, {last}{attempts[-1].state}"))
+    if newest:
+        facts.append(("newest checkpoint", f"{_place(newest[0])}, id {newest[0].id}"))
+    if profile is not None:
+        facts.append(("newest scores", f"{_place(profile.checkpoint)}{_standings(profile)}"))
+    elif newest:
+        facts.append(("newest scores", "nothing was evaluated yet"))
+    print_facts(facts)
+
+
+def _place(checkpoint: CheckpointRef) -> str:
+    return f"step {checkpoint.step} of attempt {checkpoint.attempt}"
+
+
+def _standings(profile: Profile) -> str:
+    """': math 87 %, code 45 %', percentiles among the project's checkpoints."""
+    ranked = [each for each in profile.capabilities if each.percentile is not None]
+    told = [f"{each.capability} {points(each.percentile)}" for each in ranked[:STANDINGS]]
+    return f"; percentiles in its project: {', '.join(told)}" if told else ""
+
+
+def _print_attempts(attempts: Sequence[Attempt]) -> None:
+    columns = ("attempt", "state", "started", "ended", "step", "exit code", "went on from", "superseded", "reason")
+    print_rows(columns, [(each.number, each.state, *_told(each)) for each in attempts[-ATTEMPTS:]])
+    if len(attempts) > ATTEMPTS:
+        say(f"The last {ATTEMPTS} of {len(attempts)} attempts are shown; --json has all.")
+
+
+def _told(attempt: Attempt) -> Iterator[Any]:
+    raw = attempt.raw
+    yield attempt.started_at
+    yield attempt.ended_at
+    yield raw.get("step")
+    yield raw.get("exit_code")
+    source = raw.get("resumed_from") or {}
+    yield _source(source) if source else "the start" if raw.get("restart") else None
+    live = raw.get("live_through_step")
+    yield None if live is None else "all of it" if live < 0 else f"beyond step {live}"
+    yield raw.get("reason")
+
+
+def _source(loaded: dict[str, Any]) -> str:
+    """Where an attempt went on from; `run` is said where it is another run's."""
+    if loaded.get("step") is None:
+        return str(loaded.get("checkpoint_id") or "?")
+    attempt = "" if loaded.get("attempt") is None else f" of attempt {loaded['attempt']}"
+    return f"step {loaded['step']}{attempt}" + (f", run {loaded['run']}" if loaded.get("run") else "")
+
+
+def _print_checkpoints(checkpoints: Sequence[Checkpoint], columns: Sequence[str]) -> None:
+    from cairn.cli.commands.find import STANDING, field_value
+    from cairn.score_names import in_short
+
+    rest = (STANDING, "resumability", "saved_at")
+    names = ("checkpoint", "loss", *map(in_short, columns), *rest, "id")
+    fields = ("loss", *columns, *rest)
+    print_rows(names, [(str(each), *(field_value(each.raw, name) for name in fields), each.id) for each in checkpoints])

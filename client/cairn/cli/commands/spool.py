@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from cairn.cli.lazy import HintingGroup
 from cairn.cli.output import json_option, print_json, print_rows, say
 from cairn.client import Client
 from cairn.spool.flush import SpoolState, decide, flush, list_jobs, list_refused, list_spools, list_unfinished
@@ -14,7 +15,7 @@ from cairn.supervise.kept import Left
 COLUMNS = ("spool", "host", "pid", "owner", "records", "runs", "oldest")
 
 
-@click.group()
+@click.group(cls=HintingGroup)
 def spool() -> None:
     """Show and send records that wait on disk.
 

@@ -1,0 +1,20 @@
+"""How a score is named: `scores.<benchmark>.<metric>.<filter>`, and which metrics a shorter name leaves open."""
+
+from registry.filters.print import field_to_text
+from registry.filters.syntax import Field
+
+NO_NAME = "none"  # how a filter writes the empty metric or filter
+
+# (metric, filter) of a benchmark -> (project id, score_metric id), one for each project in which it occurs.
+Pairs = dict[tuple[str, str], list[tuple[int, int]]]
+
+
+def full_name(benchmark: str, metric: str, filter: str) -> str:
+    """The whole name, as a filter would write it."""
+    return field_to_text(Field(("scores", benchmark, metric or NO_NAME, filter or NO_NAME)))
+
+
+def pairs_named(pairs: Pairs, rest: tuple[str, ...]) -> Pairs:
+    """Those whose metric and filter are the ones that the name says, as far as it says any."""
+    wanted = tuple("" if part == NO_NAME else part for part in rest)
+    return {pair: series for pair, series in pairs.items() if pair[: len(wanted)] == wanted}

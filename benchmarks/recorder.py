@@ -1,7 +1,8 @@
 """What recording costs a training loop: microseconds a call, and the change of a step of 2 ms.
 
-Calls are timed by the wall clock in a process of its own, while its background sends. `away` is a port that takes
-connections and never answers.
+Measured in a process that trains and does nothing else, while its background sends. `away` is a port that takes
+connections and never answers. Each figure also in processor time, which other work on the machine changes little:
+`..._cpu_...` of the training's own thread, and `background_..._percent` of a processor for all the rest.
 """
 
 import json
@@ -15,53 +16,70 @@ from typing import Any
 
 from benchmarks.service import line, median, running
 
-RUNS = 5
-CALLS, STEPS = 2_000, 1_500
+# Of each process, so that a busy machine gives fewer numbers and takes no longer.
+SECONDS = (3, 4, 8)  # for single calls, for pairs of steps, for blocks of steps
 
-CALLING = """
-import json, sys, time
-import cairn
-run = cairn.start("bench", sys.argv[1], capture=False)
-took = {"log": [], "saved": []}
-for step in range(1, int(sys.argv[2]) + 1):
-    began = time.perf_counter()
-    run.log(step, loss=1.0 / step, lr=3e-4)
-    took["log"].append(time.perf_counter() - began)
-    if step % 10 == 0:
-        began = time.perf_counter()
-        run.saved(f"/ckpt/{step}", step=step, loss=1.0 / step, tokens=step * 4096, cursor={"shard": step, "at": 17})
-        took["saved"].append(time.perf_counter() - began)
-    time.sleep(0.001)
-print(json.dumps(took))
-"""
-
-# Steps with and without recording take turns in one process, so that both meet the same machine.
-STEPPING = """
+# Steps with and without recording take turns in one process, so that both meet the same machine and the same memory:
+# one by one, of which the middle difference is what the call adds; and in blocks, after each of which the background
+# gets the time to end, so that its own work falls on the recorded steps alone.
+TRAINING = """
 import json, sys, time
 import numpy as np
 import cairn
 run = cairn.start("bench", sys.argv[1], capture=False)
+wall, cpu = time.perf_counter, time.thread_time
+calls = {"log": [], "saved": []}
+def timed(name, call, *arguments, **named):
+    began, used = wall(), cpu()
+    call(*arguments, **named)
+    used = cpu() - used
+    calls[name].append((wall() - began, used))
+ends, step = wall() + float(sys.argv[2]), 0
+while wall() < ends:
+    step += 1
+    timed("log", run.log, step, loss=1.0 / step, lr=3e-4)
+    if step % 10 == 0:
+        cursor = {"shard": step, "at": 17}
+        timed("saved", run.saved, f"/ckpt/{step}", step=step, loss=1.0 / step, tokens=step * 4096, cursor=cursor)
+    time.sleep(0.001)
+
 rng = np.random.default_rng(0)
 a, b = rng.random((64, 256)), rng.random((256, 256))
-def seconds_of(count):
-    began = time.perf_counter()
-    for _ in range(count):
-        a @ b
-    return (time.perf_counter() - began) / count
-seconds_of(2_000)
-size = max(round(0.002 / min(seconds_of(50) for _ in range(20))), 1)
-def step_of_training():
+def train(size):
     for _ in range(size):
         a @ b
-plain, recorded = [], []
-for step in range(1, int(sys.argv[2]) + 1):
-    for took, record in ((plain, False), (recorded, True)) if step % 2 else ((recorded, True), (plain, False)):
-        began = time.perf_counter()
-        step_of_training()
-        if record:
-            run.log(step, loss=1.0 / step, lr=3e-4)
-        took.append(time.perf_counter() - began)
-print(json.dumps({"plain": plain, "recorded": recorded}))
+def seconds_of(size):
+    used = cpu()
+    train(size)
+    return cpu() - used
+seconds_of(2_000)
+size = max(round(0.002 / min(seconds_of(50) / 50 for _ in range(40))), 1)
+STEPS, SETTLE_SECONDS = 300, 0.7
+def once(record):
+    global step
+    began, used = wall(), cpu()
+    train(size)
+    if record:
+        step += 1
+        run.log(step, loss=1.0 / step, lr=3e-4)
+    used = cpu() - used
+    return wall() - began, used
+def block(record):
+    process = time.process_time()
+    took = [once(record) for _ in range(STEPS)]
+    elapsed, used = (sum(each) for each in zip(*took))
+    return {"wall": elapsed, "cpu": used, "background": time.process_time() - process - used}
+def turns(measure, seconds, settle=0.0):
+    found, ends = [], wall() + seconds
+    while wall() < ends or len(found) < 4:
+        pair = {}
+        for record in (True, False) if len(found) % 2 else (False, True):
+            time.sleep(settle)
+            pair["recorded" if record else "plain"] = measure(record)
+        found.append(pair)
+    return found
+pairs = turns(once, float(sys.argv[3]))
+print(json.dumps({"calls": calls, "pairs": pairs, "blocks": turns(block, float(sys.argv[4]), SETTLE_SECONDS)}))
 """
 
 
@@ -72,37 +90,44 @@ def main() -> None:
         hole.listen(1)
         away = f"http://127.0.0.1:{hole.getsockname()[1]}"
         for where, url in (("there", service.url), ("away", away)):
-            calls = [_measured(CALLING, url, service.token, f"calls-{where}-{run}", CALLS) for run in range(RUNS)]
-            for call in ("log", "saved"):
-                took = sorted(seconds for each in calls for seconds in each[call])
-                figures[f"{call}_{where}_p50_us"] = took[len(took) // 2] * 1e6
-                figures[f"{call}_{where}_p99_us"] = took[int(len(took) * 0.99)] * 1e6
-            steps = [_measured(STEPPING, url, service.token, f"steps-{where}-{run}", STEPS) for run in range(RUNS)]
-            figures[f"step_{where}_change_percent"] = median([_change(each) for each in steps]) * 100
-            figures[f"loop_{where}_change_percent"] = median([_loop_change(each) for each in steps]) * 100
-            figures["step_ms"] = median([median(each["plain"]) for each in steps]) * 1e3
-    line("recorder", **figures, runs=RUNS)
+            found = _measured(url, service.token, where)
+            for call, took in found["calls"].items():
+                for clock, name in enumerate(("", "cpu_")):
+                    ordered = sorted(each[clock] for each in took)
+                    figures[f"{call}_{where}_{name}p50_us"] = ordered[len(ordered) // 2] * 1e6
+                    figures[f"{call}_{where}_{name}p99_us"] = ordered[int(len(ordered) * 0.99)] * 1e6
+            figures |= {f"{name}_percent": value * 100 for name, value in _changes(where, found).items()}
+            figures["step_ms"] = median([each["plain"][0] for each in found["pairs"]]) * 1e3
+    line("recorder", **figures)
 
 
-def _change(took: dict[str, list[float]]) -> float:
-    plain, recorded = median(took["plain"]), median(took["recorded"])
-    return recorded / plain - 1
+def _changes(where: str, found: dict[str, Any]) -> dict[str, float]:
+    """Of a step by the clock and in processor time; of blocks of steps, in which the background takes its turn; and
+    what the background itself used."""
+    pairs = [(each["recorded"], each["plain"]) for each in found["pairs"]]
+    blocks = [(each["recorded"], each["plain"]) for each in found["blocks"]]
+    wall, cpu = (_middle_change([(on[clock], off[clock]) for on, off in pairs]) for clock in (0, 1))
+    return {
+        f"step_{where}_change": wall,
+        f"step_{where}_cpu_change": cpu,
+        f"loop_{where}_change": median([on["wall"] / off["wall"] - 1 for on, off in blocks]),
+        f"loop_{where}_cpu_change": median([on["cpu"] / off["cpu"] - 1 for on, off in blocks]),
+        f"background_{where}_cpu": median([on["background"] / on["wall"] for on, _ in blocks]),
+    }
 
 
-def _loop_change(took: dict[str, list[float]]) -> float:
-    """Of all steps together, those included in which the background took its turn."""
-    return sum(took["recorded"]) / sum(took["plain"]) - 1
+def _middle_change(pairs: list[tuple[float, float]]) -> float:
+    return median([on - off for on, off in pairs]) / median([off for _, off in pairs])
 
 
-def _measured(code: str, url: str, token: str, name: str, count: int) -> dict[str, list[float]]:
+def _measured(url: str, token: str, name: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="cairn-bench-") as folder:
         environment = os.environ | {"CAIRN_URL": url, "CAIRN_TOKEN": token, "CAIRN_SPOOL": folder}
         environment["PYTHONPATH"] = str(Path(__file__).parents[1] / "client")
         environment |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [sys.executable, "-c", code, name, str(count)], env=environment, capture_output=True, text=True, check=True
-        )
-    found: dict[str, list[float]] = json.loads(done.stdout)
+        command = [sys.executable, "-c", TRAINING, name, *map(str, SECONDS)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 

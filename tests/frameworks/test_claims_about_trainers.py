@@ -1,6 +1,8 @@
 """What the readers say about going on is tried on the trainers themselves."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +103,22 @@ def test_lightning_repeats_data_in_the_middle_of_an_epoch_without_a_loader_state
         Module(), loader(), ckpt_path=str(tmp_path / "at.ckpt"), weights_only=False
     )
     assert seen[3] == (0.0 if repeats else 3.0)
+
+
+SHARDED = """
+import sys, torch, torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from cairn.capture.parallel import layout
+dist.init_process_group("gloo", store=dist.FileStore(sys.argv[1], 1), rank=0, world_size=1)
+model = torch.nn.Linear(4, 4)
+before = layout()
+model = fully_shard(model)
+print(before, layout(), sep="\\n")
+"""
+
+
+def test_a_model_that_fsdp_shards_is_told_by_torch_itself(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", SHARDED, str(tmp_path / "store")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    said = ["{'world_size': 1}", str({"world_size": 1, "sharding": "fsdp2", "dp": 1})]
+    assert done.stdout.splitlines() == said, done.stderr

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import sys
 from typing import Any
 
@@ -14,6 +13,8 @@ from cairn.callbacks.lightning import CairnCallback
 from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import nn
 from torch.utils.data import DataLoader
+
+from tests.frameworks.dying import die
 
 
 class Tiny(lightning.LightningModule):
@@ -40,7 +41,7 @@ class DieAt(lightning.Callback):
 
     def on_train_batch_start(self, trainer: Any, module: Any, batch: Any, index: int) -> None:
         if trainer.global_step == self.step:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
 
 
 def main(asked: dict[str, Any]) -> None:

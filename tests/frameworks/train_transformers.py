@@ -5,7 +5,6 @@ python train_transformers.py '{"folder": ..., "steps": 6, "die_at": 5, "resume":
 
 import json
 import os
-import signal
 import sys
 from typing import Any
 
@@ -14,18 +13,17 @@ os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "CUDA_V
 from cairn.callbacks.transformers import CairnCallback
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
+from tests.frameworks.dying import die
 from tests.frameworks.make_fixtures import Tokens, tiny_llama
 
 
 class DieAt(TrainerCallback):
-    """The machine is gone in the middle of a step: nothing is cleaned up."""
-
-    def __init__(self, step: int, recorder: CairnCallback) -> None:
-        self.step, self.recorder = step, recorder
+    def __init__(self, step: int) -> None:
+        self.step = step
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         if state.global_step == self.step:
-            os.kill(os.getpid(), signal.SIGKILL)
+            die()
 
 
 def main(asked: dict[str, Any]) -> None:
@@ -46,7 +44,7 @@ def main(asked: dict[str, Any]) -> None:
         dataloader_pin_memory=False,
     )
     recorder = CairnCallback("llm", "tiny", data={"web": 0.6, "code": 0.4})
-    callbacks = [recorder, *([DieAt(asked["die_at"], recorder)] if "die_at" in asked else [])]
+    callbacks = [recorder, *([DieAt(asked["die_at"])] if "die_at" in asked else [])]
     trainer = Trainer(
         model=tiny_llama(), args=settings, train_dataset=Tokens(), eval_dataset=Tokens(), callbacks=callbacks
     )

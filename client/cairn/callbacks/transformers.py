@@ -34,13 +34,14 @@ class CairnCallback(TrainerCallback):  # type: ignore[misc]
         self._scores: dict[int, list[dict[str, Any]]] = {}
         self._last_loss: dict[str, Any] = {}
         self._saved: set[int] = set()
-        self._ended = False
+        self._began, self._ended = 0, False
 
     @quiet
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """An execution begins; one that was resumed has its step in the state already."""
         self._finish("stopped")  # of a Trainer that trains once more
-        self._scores, self._saved, self._last_loss, self._ended = {}, set(), {}, False
+        self._scores, self._saved, self._last_loss = {}, set(), {}
+        self._began, self._ended = int(state.global_step), False
         options = {"config": _config(args, more.get("model")), **self._options}
         if state.global_step and "resumed_from" not in options:
             options["resumed_from"] = {"step": int(state.global_step)}
@@ -74,7 +75,7 @@ class CairnCallback(TrainerCallback):  # type: ignore[misc]
             return
         step = self._evaluated_step(args, state)
         scores = [*_scores(metrics)]
-        if step in self._saved:
+        if step in self._saved or 0 < step <= self._began:  # an earlier execution may have saved what is evaluated
             self._recorder.scored(step, scores)
         else:
             self._scores.setdefault(step, []).extend(scores)

@@ -1,4 +1,4 @@
-"""How the state is split across ranks, asked of what the job has loaded: torch.distributed, Megatron, DeepSpeed.
+"""How the state is split across ranks, asked of what the job has loaded: torch.distributed, Megatron, DeepSpeed, FSDP.
 
 Only what a library says of itself is taken, through functions that look something up and never communicate. Degrees
 that nobody says are left out: unknown is not one.
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from cairn.capture.fsdp import fsdp_layout
 from cairn.capture.scheduler import world_size
 
 _MEGATRON = {
@@ -35,6 +36,8 @@ def layout(environ: Mapping[str, str] | None = None) -> dict[str, Any]:
         degree = _asked("deepspeed.utils.groups", "_get_data_parallel_world_size")
         if degree is not None and sys.modules.get("deepspeed") is not None and "world_size" in said:
             said["dp"] = degree
+    if "world_size" in said and "tp" not in said:  # Megatron splits its state in its own way
+        said |= fsdp_layout()
     return said
 
 

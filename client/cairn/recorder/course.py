@@ -1,7 +1,6 @@
 """The course of one execution through its steps: attempts, points and saves, as records in the order in which they
 happened."""
 
-import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +27,7 @@ class Course:
         self._parts = Parts(engine.warn)
         self._base = key
         self._attempt_count = 1
-        self._points, self._drains = Points(), threading.Lock()  # one drains at a time, or an end overtakes its points
+        self._points = Points(key, engine.writer, engine.warn)
         self._last_logged: dict[str, int] = {}
         self._first_logged: int | None = None
         self._last_saved: int | None = None
@@ -46,17 +45,11 @@ class Course:
 
     def drain(self) -> None:
         """Writes the points that were logged since the last time."""
-        with self._drains:
-            found = self._points.drain()
-            if found is not None:
-                self._engine.writer.append({**found, "key": self.key, "t": now()})
-            for name in sorted(self._points.unusable):
-                self._engine.warn(f"{name!r} was logged with a value that is no number; it is left out.")
-            self._points.unusable.clear()
+        self._points.write()
 
     def has_points(self) -> bool:
-        """Whether some are in no record yet; those that are just being written count."""
-        return self._points.is_waiting() or self._drains.locked()
+        """Whether some are in no record yet."""
+        return self._points.is_waiting()
 
     def beat(self, client: Any, delivery: Any) -> None:
         """Says that the attempt lives, where the service knows it already. Raises `CairnError`."""
@@ -74,11 +67,16 @@ class Course:
             self._engine.warn(f"a record could not be written as JSON and is lost: {fault}")
             return False
 
+    def _put_save(self, record: Record) -> bool:
+        """Whether it is on disk, and with it all points that were logged before."""
+        self._points.write_first()
+        return self._put(record)
+
     def _put_with_cursor(self, record: Record, cursor: Any, cursor_path: Any) -> bool:
         slow = {name: value for name, value in record.items() if isinstance(value, Held)}
         quick = {} if cursor is None else quick_cursor(cursor)
         if quick is not None and not slow:
-            return self._put({**record, **quick})
+            return self._put_save({**record, **quick})
         kept_at = None if cursor_path is None else text(str(cursor_path))
 
         def later() -> Record:
@@ -91,6 +89,7 @@ class Course:
             plain = {name: value for name, value in record.items() if name not in slow}
             return {**plain, **known, **fields, **remarks}
 
+        self._points.write_first()
         self._engine.writer.append_later(later)
         return False
 
@@ -98,7 +97,7 @@ class Course:
         named = {"kind": word, "key": self.key, "project": self.project, "run": self.run}
         record: Record = {**named, "step": at, "checkpoint_kind": kind, "saved_at": now(), "host": host()}
         if self._first_logged is not None:
-            record["began"] = self._first_logged  # its points may be written after this record
+            record["began"] = self._first_logged  # its points may lie in another folder of the same process
         began = self._pending.pop(at, None) if word == "saved" else None
         if began is not None:
             record["save_seconds"] = round(time.monotonic() - began, 6)
@@ -129,14 +128,12 @@ class Course:
             self._last_saved = at
 
     def _new_attempt(self, at: int, is_save: bool) -> None:
-        self.drain()
         before = self.key
-        if (last := self._points.tail()) is not None:
-            self._put({**last, "key": before})
+        self._points.write_tail()
         self._put({"kind": "finish", "key": before, "changes": {"state": "stopped", "ended_at": now()}})
         self._attempt_count += 1
-        with self._drains:  # points and the key that they belong to change together
-            self.key, self._points = f"{self._base}.{self._attempt_count}", Points()
+        self.key = f"{self._base}.{self._attempt_count}"
+        self._points = Points(self.key, self._engine.writer, self._engine.warn)
         self._last_logged, self._announced, self._pending = {}, {}, {}
         self._last_saved = self._first_logged = None
         self._saves = [each for each in self._saves if each[1] < at or (each[1] == at and not is_save)]

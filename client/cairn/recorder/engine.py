@@ -1,4 +1,5 @@
-"""The background of the recorder, one per process: a thread for the disk, one that sends, one for heartbeats.
+"""The background of the recorder, one per process: a thread for the disk, one that sends, and one for heartbeats, which
+first imports what is needed for sending: on a busy machine that takes seconds, and the disk must not wait for it.
 
 A fork leaves all of it to the parent: in the child nothing is sent or written, until the child starts a run itself.
 At the end of the process the background gets `EXIT_SECONDS` to send what is left; the rest waits on disk for the next
@@ -38,9 +39,9 @@ class Engine:
         self._said: set[str] = set()
         self._to_say: deque[str] = deque(maxlen=100)
         self.writer = SpoolWriter(self._roots, self.warn)
-        self._stop, self._ready = threading.Event(), threading.Event()
+        self._stop, self._ready, self._sends = threading.Event(), threading.Event(), threading.Event()
         self._keeper = threading.Thread(target=self._keep, name="cairn-keeper", daemon=True)
-        self._pulse = threading.Thread(target=self._beat, name="cairn-pulse", daemon=True)
+        self._pulse = threading.Thread(target=self._send_and_beat, name="cairn-pulse", daemon=True)
         self._sender: Any = None
         self._chores_at = 0.0
 
@@ -48,6 +49,7 @@ class Engine:
         """Begins; returns when the spool can be written to, or after `START_SECONDS`."""
         self._keeper.start()
         self._ready.wait(START_SECONDS)
+        self._pulse.start()
 
     def warn(self, message: str) -> None:
         """Says something once, from the background: a log handler may be slow."""
@@ -82,7 +84,9 @@ class Engine:
         """Writes what waits, sends as much as the time allows, and ends. True where nothing is left."""
         ends = time.monotonic() + seconds
         self._stop.set()
+        self.writer.is_due.set()
         self._keeper.join(max(ends - time.monotonic(), 0))
+        self._sends.wait(max(ends - time.monotonic(), 0))
         sender = self._sender
         if sender is not None:
             sender.finish()
@@ -94,7 +98,7 @@ class Engine:
                 done = not self.standing().waiting and not self.writer.lost
                 if done and self.writer.holds() and sender.delivery is not None:
                     sender.delivery.backlog.remove()
-            if sender is None or not sender.is_alive():
+            if self._sends.is_set() and (sender is None or not sender.is_alive()):
                 self.writer.release()
         self._speak()
         return done
@@ -119,11 +123,10 @@ class Engine:
                 synced = time.monotonic()
                 self._safely(self.writer.sync)
             self._speak()
-            if self._sender is None and not last:
-                self._safely(self._start_sending)
             if last:
                 return
-            self._stop.wait(TICK_SECONDS)
+            self.writer.is_due.wait(TICK_SECONDS)
+            self.writer.is_due.clear()
 
     def _start_sending(self) -> None:
         """Imported here, in the background: a training's start does not wait for it."""
@@ -137,7 +140,8 @@ class Engine:
         sender = Sender(self.writer, self._roots, Prepared(self.warn, own=True), others, self.warn, self._chores)
         sender.start()
         self._sender = sender  # known to the rest only once it can be waited for
-        self._pulse.start()
+        if self._stop.is_set():
+            sender.finish()  # whoever ends the process may have given up waiting for it
 
     def _chores(self, delivery: Any) -> None:
         """From time to time: were the files of a save completed?"""
@@ -145,6 +149,12 @@ class Engine:
             return
         self._chores_at = time.monotonic()
         delivery.look_again()
+
+    def _send_and_beat(self) -> None:
+        self._safely(self._start_sending)
+        self._sends.set()
+        if self._sender is not None:
+            self._beat()
 
     def _beat(self) -> None:
         from cairn.errors import CairnError

@@ -54,6 +54,8 @@ class Prepared:
         facts: dict[str, Any] = {"again": {name: attempt[name] for name in ("nodes", "command") if name in attempt}}
         if code := {**captured.get("code", {}), **(record.get("code") or {})}:
             facts["code"] = {name: value for name, value in code.items() if name != "branch"}
+        if self._own and record.get("capture", {}).get("layout", True) and not record.get("layout"):
+            facts["asks_layout"] = True  # once more at each save: at the start a job may not have split anything yet
         if record.get("data_version"):
             facts["data_version"] = record["data_version"]
         return {"run": run, "attempt": attempt, "facts": facts}
@@ -68,7 +70,9 @@ class Prepared:
         if record["kind"] == "saving":
             return {**item, "state": "pending"}
         found = self._folder(record)
-        item = {**found.fields, **item, "pieces": _pieces(found.fields.get("pieces", {}), record)}
+        layout = parallel.layout() if self._own and facts.get("asks_layout") else {}
+        seen = {**({"layout": layout} if layout else {}), **found.fields}
+        item = {**seen, **item, "pieces": _pieces(found.fields.get("pieces", {}), record)}
         notes = [*found.notes, *record.get("remarks", ()), *_contradictions(found.fields.get("pieces", {}), record)]
         if notes:
             item["notes"] = "\n".join([*([record["notes"]] if record.get("notes") else []), *notes])[:10_000]

@@ -55,7 +55,7 @@ class Recorder(Course):
             return False
         self._forward(at, kind, is_save=True, paths=None)
         self._pending[at] = time.monotonic()
-        return self._put(self._checkpoint("saving", at, kind))
+        return self._put_save(self._checkpoint("saving", at, kind))
 
     @harmless(False)
     def saved(
@@ -125,8 +125,8 @@ class Recorder(Course):
     def log(self, step: Any, given: Mapping[str, Any] | None = None, /, **values: Any) -> None:
         """Numbers of one step, such as `loss=..., lr=...` (or a mapping): points of the run's curves.
 
-        They are on disk half a second later. A tensor on a GPU is copied there and read in the background, so that
-        training does not wait for it.
+        They are on disk before the next save is, and half a second later at most. A tensor on a GPU is copied there
+        and read in the background, so that training does not wait for it.
         """
         at = step if type(step) is int and step >= 0 else self._parts.step(step)
         if at is None:
@@ -150,7 +150,8 @@ class Recorder(Course):
 
     @harmless(False)
     def scored(self, step: Any, scores: Any, *, kind: str = "archive") -> bool:
-        """Scores of a checkpoint that was saved earlier in this attempt: `{"gsm8k": 0.61}`, or a list of results."""
+        """Scores of a checkpoint that was saved earlier, by this attempt or by those from which it went on:
+        `{"gsm8k": 0.61}`, or a list of results."""
         at = self._parts.step(step)
         return False if at is None else self._scored(at, scores, kind_of(kind))
 
@@ -171,9 +172,7 @@ class Recorder(Course):
     @harmless(None)
     def finish(self, state: str = "finished", *, exit_code: int | None = None) -> None:
         """The execution ends: `finished`, `failed` or `stopped`. Nothing is recorded of it afterwards."""
-        self.drain()
-        if (last := self._points.tail()) is not None:
-            self._put({**last, "key": self.key})
+        self._points.write_tail()
         state = state if state in ("finished", "failed", "stopped") else "stopped"
         changes: Record = {"state": state, "ended_at": now()}
         if exit_code is not None:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from cairn.capture import scheduler
+from cairn.capture.formation import Formation, formed_key, this_formation
 from cairn.capture.secrets import mask, mask_command, mask_text
 from cairn.capture.trackers import active_trackers
 from cairn.recorder.engine import engine
@@ -85,19 +86,18 @@ def _start(given: dict[str, Any]) -> Recorder | Silent:
     wanted = _wanted(given["capture"])
     if (scheduler.rank() if given["rank"] is None else int(given["rank"])) != 0:
         return Silent(project, run, _put_tracker if wanted["trackers"] else None)
-    started = _record(project, run, given, wanted)
-    key = given["key"] or _supervised_key() or new_key(scheduler.job_key())
-    _current = Recorder(engine(), project, run, text(str(key))[:512], started)
+    formed = this_formation(f"{project}/{run}")
+    started = _record(project, run, given, wanted, formed)
+    key = text(str(given["key"] or os.environ.get("CAIRN_ATTEMPT_KEY") or new_key(scheduler.job_key())))[:500]
+    if formed is not None:
+        key = formed_key(key, formed.restart_count, formed.turn)
+    _current = Recorder(engine(), project, run, key, started)
     return _current
 
 
-def _supervised_key() -> str | None:
-    """That of `cairn exec`. Workers that torchrun formed anew are another attempt, called as the supervisor does."""
-    key, formed = os.environ.get("CAIRN_ATTEMPT_KEY"), os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return f"{key}-r{formed}" if key and formed.isdigit() and int(formed) > 0 else key
-
-
-def _record(project: str, run: str, given: dict[str, Any], wanted: Mapping[str, bool]) -> dict[str, Any]:
+def _record(
+    project: str, run: str, given: dict[str, Any], wanted: Mapping[str, bool], formed: Formation | None
+) -> dict[str, Any]:
     """The record of a start. What cannot be read costs no more than itself."""
     plain = Plain()
 
@@ -126,7 +126,9 @@ def _record(project: str, run: str, given: dict[str, Any], wanted: Mapping[str, 
             continue
         if found is not None:
             said[_NAMES.get(name, name)] = found
-    said |= _meant(given, plain)
+    if formed is not None and formed.is_anew:
+        said.setdefault("reason", formed.reason)
+    said |= _meant(given, plain, formed)
     for place in plain.left_out[:5]:
         engine().warn(f"{place!r} could not be kept as it is: no plain number, text, list or mapping.")
     return {**said, "capture": {name: wanted[name] for name in CAPTURES if name not in ("command", "trackers")}}
@@ -136,11 +138,14 @@ _TEXTS = ("kind", "owner", "team", "model_family", "reason", "changes")
 _NAMES = {"kind": "run_kind", "data": "data_version"}
 
 
-def _meant(given: Mapping[str, Any], plain: Plain) -> dict[str, Any]:
-    """What the execution goes on from, as far as anybody says it."""
+def _meant(given: Mapping[str, Any], plain: Plain, formed: Formation | None) -> dict[str, Any]:
+    """What the execution goes on from, as far as anybody says it. The environment is that of the job's start: what
+    workers that were formed anew have loaded, their steps tell."""
     if given["restart"] is True:
         return {"restart": True}
-    origin = given["resumed_from"] if given["resumed_from"] is not None else os.environ.get("CAIRN_RESUMED_FROM")
+    origin = given["resumed_from"]
+    if origin is None and not (formed is not None and formed.is_anew):
+        origin = os.environ.get("CAIRN_RESUMED_FROM")
     return {} if origin is None or origin == "" else {"resumed_from": _origin(origin, plain)}
 
 

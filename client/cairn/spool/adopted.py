@@ -9,11 +9,12 @@ from pathlib import Path
 from cairn.client import Client
 from cairn.spool.backlog import Backlog
 from cairn.spool.curves import tail
-from cairn.spool.delivery import Delivery, Preparer, Warn
+from cairn.spool.delivery import Delivery, Warn
 from cairn.spool.files import segment_name
 from cairn.spool.frames import Framed, unsound_lines
 from cairn.spool.lease import RENEW_SECONDS, Lease, claim
 from cairn.spool.places import REFUSED, spool_folders
+from cairn.spool.saves import Preparer
 
 
 class Adopted:

@@ -95,6 +95,8 @@ class Attempts:
             meant = self._decision()
             if not meant:
                 raise StreamWaits(self._say_unknown(facts, fault)) from None
+        if reasons := [each["reason"] for each in (body, meant) if each.get("reason")]:
+            meant["reason"] = "; ".join(reasons)
         number = self._start(run_id, key, {**body, **meant}, record)
         (self._backlog.folder / DECISION).unlink(missing_ok=True)
         return number

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cairn.spool.files import segment_name
 from cairn.spool.frames import Framed, frame, payload, read_frames
 from cairn.spool.numbers import Numbers
+from cairn.spool.segments import Segments
 
-CHUNK_BYTES = 1024 * 1024
 QUEUED = 2_000
 KEPT_SEGMENTS = 2  # the newest stay, so that the last points before a crash can still be read
 Record = dict[str, Any]
@@ -39,8 +38,8 @@ class Backlog:
         self.folder = folder
         self.streams: dict[str, Stream] = self._read_done()
         self.prepared: dict[int, Any] = self._read_prepared()
-        self._queue: deque[tuple[int, Framed]] = deque()
-        self._segment, self._offset = 0, 0
+        self._queue: deque[Framed] = deque()
+        self._segments = Segments(folder)
         self._ends: dict[int, dict[str, int]] = {}
         self._left_out = False
         self.settled = Numbers()  # which numbers the service has answered for, as far as this object knows
@@ -58,21 +57,21 @@ class Backlog:
     def take(self, most: int, without: Collection[str] = ()) -> list[Framed]:
         """The next records of one stream, at most `most`, none of those in `without`. They stay until `ack`."""
         self._fill(without)
-        first = next((each for _, each in self._queue if each.record["key"] not in without), None)
+        first = next((each for each in self._queue if each.record["key"] not in without), None)
         if first is None:
             return []
         key = first.record["key"]
-        return [each for _, each in self._queue if each.record["key"] == key][:most]
+        return [each for each in self._queue if each.record["key"] == key][:most]
 
     def ack(self, key: str, number: int) -> None:
         """The service has the records of the stream up to this one."""
         self.stream(key).done = max(self.stream(key).done, number)
-        left: deque[tuple[int, Framed]] = deque()
-        for pair in self._queue:
-            if pair[1].record["key"] != key or pair[1].number > number:
-                left.append(pair)
+        left: deque[Framed] = deque()
+        for each in self._queue:
+            if each.record["key"] != key or each.number > number:
+                left.append(each)
             else:
-                self.settled.add(pair[1].number)
+                self.settled.add(each.number)
         self._queue = left
         self.settled.add(number)
         for old in [each for each in self.prepared if each <= number]:
@@ -126,7 +125,8 @@ class Backlog:
         """After a stream was let go on: what was passed over is read again."""
         if self._left_out:
             self._queue.clear()
-            self._segment, self._offset, self._left_out = 0, 0, False
+            self._segments.rewind()
+            self._left_out = False
 
     def is_empty(self) -> bool:
         """Whether all that stands in the files has been acknowledged."""
@@ -138,19 +138,10 @@ class Backlog:
 
     def records(self) -> Iterator[Framed]:
         """Every record that is still in the files, acknowledged or not."""
-        for number in self.segments():
-            try:
-                content = (self.folder / segment_name(number)).read_bytes()
-            except OSError:
-                continue
-            yield from (each for each in read_frames(content) if isinstance(each.record.get("key"), str))
+        return (each for each in self._segments.all() if isinstance(each.record.get("key"), str))
 
     def segments(self) -> list[int]:
-        try:
-            names = sorted(name for name in os.listdir(self.folder) if name.startswith("records-"))
-        except OSError:
-            return []
-        return [int(name[8:-4]) for name in names if name[8:-4].isdigit()]
+        return self._segments.numbers()
 
     def prune(self) -> None:
         """Removes files all of whose records are acknowledged, but not the newest two. What is known of their attempts
@@ -159,12 +150,12 @@ class Backlog:
         if not old or not self.keep(durably=True):
             return
         for number in old:
-            (self.folder / segment_name(number)).unlink(missing_ok=True)
+            self._segments.remove(number)
             self._ends.pop(number, None)
 
     def _is_spent(self, number: int) -> bool:
         ends = self._ends.get(number)
-        if number >= self._segment or ends is None:
+        if number >= self._segments.number or ends is None:
             return False
         return all(last <= self.stream(key).done for key, last in ends.items())
 
@@ -174,19 +165,19 @@ class Backlog:
 
     def _fill(self, without: Collection[str]) -> None:
         if without:
-            kept = deque(pair for pair in self._queue if pair[1].record["key"] not in without)
+            kept = deque(each for each in self._queue if each.record["key"] not in without)
             self._left_out |= len(kept) < len(self._queue)
             self._queue = kept
         while len(self._queue) < QUEUED:
-            fresh = self._read_on()
+            fresh = self._segments.read_on()
             if fresh is None:
                 return
-            for segment, each in fresh:
+            for each in fresh:
                 key = each.record.get("key")
                 if not isinstance(key, str):
                     self.settled.add(each.number)
                     continue
-                ends = self._ends.setdefault(segment, {})
+                ends = self._ends.setdefault(self._segments.number, {})
                 ends[key] = max(ends.get(key, 0), each.number)
                 if each.number <= self.stream(key).done:
                     self.settled.add(each.number)
@@ -194,47 +185,7 @@ class Backlog:
                 if key in without:
                     self._left_out = True
                 else:
-                    self._queue.append((segment, each))
-
-    def _read_on(self) -> list[tuple[int, Framed]] | None:
-        """Some more records; None where there are no more just now."""
-        segments = self.segments()
-        if not segments:
-            return None
-        if self._segment not in segments:
-            later = [number for number in segments if number > self._segment]
-            if not later:
-                return None
-            self._segment, self._offset = later[0], 0
-        # Asked before reading: once a newer file has content, nothing more is appended to this one.
-        newer = [number for number in segments if number > self._segment]
-        is_finished = any(self._size(number) for number in newer)
-        content = self._whole_lines()
-        if content:
-            self._offset += len(content)
-            return [(self._segment, each) for each in read_frames(content)]
-        if not is_finished:
-            return None
-        self._segment, self._offset = newer[0], 0
-        return []
-
-    def _whole_lines(self) -> bytes:
-        """From where the last reading ended; a line that is longer than a chunk is read in one."""
-        try:
-            with open(self.folder / segment_name(self._segment), "rb") as file:
-                file.seek(self._offset)
-                content = file.read(CHUNK_BYTES)
-                while content and b"\n" not in content and (more := file.read(CHUNK_BYTES)):
-                    content += more
-        except OSError:
-            return b""
-        return content[: content.rfind(b"\n") + 1]
-
-    def _size(self, number: int) -> int:
-        try:
-            return (self.folder / segment_name(number)).stat().st_size
-        except OSError:
-            return 0
+                    self._queue.append(each)
 
     def _read_done(self) -> dict[str, Stream]:
         try:

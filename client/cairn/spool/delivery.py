@@ -4,36 +4,25 @@ Every record has a natural key at the service (project and run by name, attempts
 step and kind, curves by content), so sending one twice changes nothing.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from cairn.client import Client
-from cairn.errors import CairnError, Conflict, ConnectionFailed, Forbidden, Invalid, TooLarge, Unauthenticated
+from cairn.errors import CairnError, Forbidden
 from cairn.spool.attempts import Attempts, StreamWaits
 from cairn.spool.backlog import Backlog, Record
 from cairn.spool.curves import stretches
 from cairn.spool.frames import Framed
-from cairn.spool.refused import set_aside
-from cairn.spool.unfinished import Save, Unfinished
+from cairn.spool.path import numbers_on_path
+from cairn.spool.refused import passes, set_aside
+from cairn.spool.saves import Preparer, Saves
+from cairn.types import Checkpoint
 
 BATCH = 100
-PASSING = frozenset({0, 401, 403, 408, 425, 429, 500, 502, 503, 504})
-_PLACE = re.compile(r"/(?P<index>\d+)(/.*)?")
+COURSE = ("points", "saving", "saved")  # what a training does again and again, sent together
+_ADVICE = "Set CAIRN_TOKEN or run `cairn login`; then `cairn spool flush`, or the next start, sends them."
 Warn = Callable[[str], None]
-
-
-class Preparer(Protocol):
-    """Makes what is sent for a record that holds only what the call said. It may take its time, and never raises."""
-
-    def start(self, record: Record) -> dict[str, Any]: ...
-
-    def saved(self, record: Record, facts: dict[str, Any]) -> dict[str, Any]: ...
-
-    def again(self, record: Record, item: dict[str, Any]) -> dict[str, Any] | None: ...
-
-    def committed(self, item: dict[str, Any], checkpoint_id: str, facts: dict[str, Any]) -> None: ...
 
 
 class Delivery:
@@ -41,11 +30,11 @@ class Delivery:
 
     def __init__(self, backlog: Backlog, client: Client, preparer: Preparer, *, warn: Warn, root: Path) -> None:
         self.backlog, self.client = backlog, client
-        self._preparer, self._warn, self._root = preparer, warn, root
+        self._warn, self._root = warn, root
         self._attempts = Attempts(backlog, client, preparer, warn, self._refuse)
+        self._saves = Saves(backlog, client, preparer, self._refuse, root)
         self.waiting: dict[str, str] = {}  # streams that cannot go on just now, and why
         self.refusals = 0
-        self._unfinished = Unfinished(root)
 
     def follow(self, before: "Delivery") -> None:
         """Goes on for the same writer in another folder."""
@@ -54,7 +43,7 @@ class Delivery:
 
     def use(self, client: Client) -> None:
         """Goes on with another connection."""
-        self.client = self._attempts.client = client
+        self.client = self._attempts.client = self._saves.client = client
 
     def step(self) -> bool:
         """Sends the next records; False where nothing can be sent just now.
@@ -84,15 +73,19 @@ class Delivery:
             self.waiting.clear()
             self.backlog.rewind()
 
+    def look_again(self) -> int:
+        """Commits the saves whose files are whole by now; how many. Raises `CairnError`."""
+        return self._saves.look_again()
+
     def _send(self, key: str, found: Sequence[Framed]) -> None:
-        kind = found[0].record.get("kind", "")
-        same = [each for each in found if each.record.get("kind") == kind]
-        if kind in ("saving", "saved"):
-            self._checkpoints(key, _leading(found, ("saving", "saved")))
-        elif kind == "points":
-            self._points(key, _leading(found, ("points",)))
-        else:
-            self._single(key, same[0])
+        course = _leading(found, COURSE)
+        if not course:
+            self._single(key, found[0])
+            return
+        facts = self._attempts.opened(key)
+        self._points(facts, [each for each in course if each.record["kind"] == "points"])
+        self._saves.send([each for each in course if each.record["kind"] != "points"], facts)
+        self.backlog.ack(key, course[-1].number)
 
     def _single(self, key: str, framed: Framed) -> None:
         record = framed.record
@@ -115,92 +108,7 @@ class Delivery:
             self._refuse(record, None, fault)
         self.backlog.ack(key, framed.number)
 
-    # Checkpoints
-
-    def _checkpoints(self, key: str, found: Sequence[Framed]) -> None:
-        facts = self._attempts.opened(key)
-        items = [self._item(each, facts) for each in found]
-        for _, item, checkpoint_id in self._register(found, items):
-            if checkpoint_id and item.get("state") != "pending":
-                self._preparer.committed(item, checkpoint_id, facts)
-        self.backlog.ack(key, found[-1].number)
-
-    def _item(self, framed: Framed, facts: dict[str, Any]) -> dict[str, Any]:
-        """What is sent, the same whenever it is sent again."""
-        known = self.backlog.prepared.get(framed.number)
-        if known is not None:
-            body = known["body"]
-        else:
-            body = self._preparer.saved(framed.record, facts)
-            self.backlog.prepare(framed.number, framed.record["key"], body)
-        if framed.record["kind"] == "saved" and body.get("state") == "pending":
-            self._unfinished.keep(self.client.url, Save(framed.record, body, facts))
-        return {**body, "project": facts["project"], "run": facts["run"], "attempt": facts["number"]}
-
-    def _register(
-        self, found: Sequence[Framed], items: Sequence[dict[str, Any]]
-    ) -> Sequence[tuple[Framed, dict[str, Any], str]]:
-        """Each with its checkpoint's id, '' where it was refused. A batch is all or none: the rest goes again."""
-        done: dict[int, str] = {}
-        left = list(range(len(items)))
-        while left:
-            try:
-                report = self.client.register_batch([items[place] for place in left])
-            except (Invalid, Conflict, TooLarge) as fault:
-                refused = _places(fault, len(left))
-                if not refused and len(left) > 1:  # it names no item: each by itself
-                    for place in left:
-                        ((_, _, one),) = self._register([found[place]], [items[place]])
-                        done[place] = one
-                    break
-                for at in refused or {0}:
-                    place = left[at]
-                    # What `saving` made pending cannot be made pending with more: it is committed once it is whole.
-                    if not (isinstance(fault, Conflict) and _is_not_whole(found[place], items[place])):
-                        self._refuse(found[place].record, items[place], fault)
-                    done[place] = ""
-                left = [place for place in left if place not in done]
-            except CairnError as fault:
-                if passes(fault):
-                    raise
-                for place in left:
-                    self._refuse(found[place].record, items[place], fault)
-                    done[place] = ""
-                left = []
-            else:
-                done |= {left[each.index]: each.id for each in report.results}
-                left = []
-        return [(each, items[at], done.get(at, "")) for at, each in enumerate(found)]
-
-    def look_again(self) -> int:
-        """Commits the saves whose files are whole by now, whoever recorded them; how many. Raises `CairnError`."""
-        committed = 0
-        for save in self._unfinished.saves(self.client.url):
-            whole = self._preparer.again(save.record, save.item)
-            if whole is None:
-                continue
-            facts = save.facts
-            names = {"project": facts["project"], "run": facts["run"], "attempt": facts["number"]}
-            if checkpoint_id := self._commit({**whole, **names}, save):
-                self._preparer.committed(whole, checkpoint_id, facts)
-                committed += 1
-            self._unfinished.drop(save)
-        return committed
-
-    def _commit(self, item: dict[str, Any], save: Save) -> str:
-        """The checkpoint's id, or '' where the service refuses."""
-        try:
-            return self.client.register_batch([item]).results[0].id
-        except CairnError as fault:
-            if passes(fault):
-                raise
-            self._refuse(save.record, item, fault)
-            return ""
-
-    # The rest
-
-    def _points(self, key: str, found: Sequence[Framed]) -> None:
-        facts = self._attempts.opened(key)
+    def _points(self, facts: dict[str, Any], found: Sequence[Framed]) -> None:
         body = [{**each, "attempt": facts["number"]} for each in stretches(framed.record for framed in found)]
         try:
             if body:
@@ -208,12 +116,11 @@ class Delivery:
         except CairnError as fault:
             if passes(fault):
                 raise
-            if len(found) > 1:
-                for each in found:
-                    self._points(key, [each])
+            if len(found) == 1:
+                self._refuse(found[0].record, body, fault)
                 return
-            self._refuse(found[0].record, body, fault)
-        self.backlog.ack(key, found[-1].number)
+            for each in found:
+                self._points(facts, [each])
 
     def _trackers(self, framed: Framed) -> None:
         record = framed.record
@@ -223,13 +130,23 @@ class Delivery:
     def _scores(self, framed: Framed) -> None:
         record = framed.record
         facts = self._attempts.opened(record["key"])
-        which = f"run.id = '{facts['run_id']}' and attempt = {facts['number']} and step = {record['step']}"
-        kind = f" and kind = '{record['checkpoint_kind']}'" if record.get("checkpoint_kind") else ""
-        found = self.client.list_checkpoints(filter=which + kind, limit=1).items
-        if found:
-            self.client.record_scores(found[0], record["scores"])
+        if (found := self._saved(facts, record)) is not None:
+            self.client.record_scores(found, record["scores"])
         else:
-            self._refuse(record, None, f"no checkpoint of this attempt stands at step {record['step']}")
+            self._refuse(
+                record, None, f"no checkpoint of this attempt, or of its path, stands at step {record['step']}"
+            )
+
+    def _saved(self, facts: dict[str, Any], record: Record) -> Checkpoint | None:
+        """The checkpoint of a step on the path of the attempt: of its own, or of those from which it went on."""
+        which = f"run.id = '{facts['run_id']}' and step = {record['step']}"
+        kind = f" and kind = '{record['checkpoint_kind']}'" if record.get("checkpoint_kind") else ""
+        there = {each.attempt: each for each in self.client.iter_checkpoints(filter=which + kind)}
+        if facts["number"] in there or not there:
+            return there.get(facts["number"])
+        attempts = self.client.list_attempts(facts["run_id"])
+        path = numbers_on_path(attempts, facts["number"], record["step"], facts["run"])
+        return next((there[number] for number in path if number in there), None)
 
     def _receipt(self, framed: Framed) -> None:
         record = framed.record
@@ -243,35 +160,15 @@ class Delivery:
 
     def _refuse(self, record: Record, body: Any, fault: CairnError | str) -> None:
         self.refusals += 1
-        path = set_aside(self._root, record, body, fault)
+        facts = self.backlog.stream(record["key"]).facts
+        names: Record = {name: facts[name] for name in ("project", "run") if name in facts}
+        path = set_aside(self._root, {**names, **record}, body, fault)
         why = (fault if isinstance(fault, str) else str(fault).splitlines()[0]).rstrip(".")
         where = f"It lies in {path}" if path else "It could not be kept"
         self._warn(f"the service refused a record ({record.get('kind')}, step {record.get('step')}): {why}. {where}.")
-
-
-_ADVICE = "Set CAIRN_TOKEN or run `cairn login`; then `cairn spool flush`, or the next start, sends them."
-
-
-def _is_not_whole(framed: Framed, item: Mapping[str, Any]) -> bool:
-    return framed.record["kind"] == "saved" and item.get("state") == "pending"
-
-
-def passes(fault: CairnError) -> bool:
-    """Whether the same may be accepted later."""
-    return (
-        isinstance(fault, (ConnectionFailed, Unauthenticated, Forbidden))
-        or fault.status in PASSING
-        or fault.status >= 500
-    )
 
 
 def _leading(found: Sequence[Framed], kinds: Sequence[str]) -> list[Framed]:
     """Those at the beginning that are of these kinds."""
     first_other = next((at for at, each in enumerate(found) if each.record.get("kind") not in kinds), len(found))
     return list(found[:first_other])
-
-
-def _places(fault: CairnError, count: int) -> set[int]:
-    """The places of a batch that a refusal names."""
-    matches = (_PLACE.fullmatch(each.pointer) for each in fault.errors)
-    return {int(found["index"]) for found in matches if found and int(found["index"]) < count}

@@ -9,37 +9,19 @@ other the lease must have grown older than `EXPIRY_SECONDS` on the clock of the 
 """
 
 import contextlib
-import json
 import os
 import re
 import secrets
-import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from cairn.spool.owner import RELEASED, Owner
 
 RENEW_SECONDS = 15.0
 EXPIRY_SECONDS = 180.0
 TRUST_SECONDS = EXPIRY_SECONDS / 2  # after so long without a renewal an owner no longer believes that it is one
-RELEASED = "released"
 _NAME = re.compile(r"lease-(\d{6})")
-
-
-@dataclass(frozen=True)
-class Owner:
-    """The process that holds a spool. `started` is its start in clock ticks, so that a number used again is told."""
-
-    host: str
-    pid: int
-    boot: str
-    namespace: str
-    started: str
-
-    @classmethod
-    def of_this_process(cls) -> "Owner":
-        return cls(socket.gethostname(), os.getpid(), _boot(), _namespace(), _started("self"))
 
 
 class Lease:
@@ -63,10 +45,9 @@ class Lease:
 
     def release(self) -> None:
         """The owner gives the spool up: whoever comes next may have it at once."""
-        nobody = Owner(socket.gethostname(), 0, _boot(), _namespace(), RELEASED)
         scratch = self.folder / f".lease-{secrets.token_hex(8)}"
         with contextlib.suppress(OSError):
-            scratch.write_text(json.dumps(vars(nobody)), encoding="utf-8")
+            scratch.write_text(Owner.nobody().to_json(), encoding="utf-8")
             os.replace(scratch, self._path)
 
 
@@ -103,8 +84,7 @@ def newest_lease(folder: Path) -> int:
 def read_owner(folder: Path, number: int) -> Owner | None:
     """Who holds a lease; None where that cannot be read."""
     try:
-        said: Any = json.loads((folder / _name(number)).read_text("utf-8"))
-        return Owner(*(type_(said[name]) for name, type_ in _FIELDS))
+        return Owner.from_json((folder / _name(number)).read_text("utf-8"))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -114,8 +94,8 @@ def is_alive(folder: Path, number: int, *, now: Callable[[Path], float] | None =
     if not number:
         return _is_young(folder, now or file_system_time)
     owner = read_owner(folder, number)
-    if owner is not None and _is_near(owner):
-        return owner.pid > 0 and process_lives(owner.pid, owner.started)
+    if owner is not None and owner.is_near:
+        return owner.lives()
     if owner is not None and owner.started == RELEASED:
         return False
     try:
@@ -128,18 +108,13 @@ def is_alive(folder: Path, number: int, *, now: Callable[[Path], float] | None =
 def is_silent(folder: Path, number: int, *, now: Callable[[Path], float] | None = None) -> bool:
     """Whether an owner elsewhere has missed its renewals but may still live: soon one will know."""
     owner = read_owner(folder, number)
-    if owner is not None and (_is_near(owner) or owner.started == RELEASED):
+    if owner is not None and (owner.is_near or owner.started == RELEASED):
         return False
     try:
         age = (now or file_system_time)(folder) - os.stat(folder / _name(number)).st_mtime
     except OSError:
         return False
     return 2.5 * RENEW_SECONDS < age < EXPIRY_SECONDS
-
-
-def _is_near(owner: Owner) -> bool:
-    """Whether it runs, or ran, where its process can be asked for. A kernel without a name tells nothing."""
-    return owner.boot != "" and (owner.boot, owner.namespace) == (_boot(), _namespace())
 
 
 def _is_young(folder: Path, now: Callable[[Path], float]) -> bool:
@@ -149,18 +124,6 @@ def _is_young(folder: Path, now: Callable[[Path], float]) -> bool:
         return now(folder.parent) - os.stat(folder).st_mtime < EXPIRY_SECONDS
     except OSError:
         return True
-
-
-def process_lives(pid: int, started: str) -> bool:
-    if started:
-        return _started(str(pid)) == started
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def file_system_time(folder: Path) -> float:
@@ -175,21 +138,12 @@ def file_system_time(folder: Path) -> float:
         os.unlink(probe)
 
 
-_FIELDS: tuple[tuple[str, Any], ...] = (
-    ("host", str),
-    ("pid", int),
-    ("boot", str),
-    ("namespace", str),
-    ("started", str),
-)
-
-
 def _name(number: int) -> str:
     return f"lease-{number:06d}"
 
 
 def _make(folder: Path, number: int) -> bool:
-    content = json.dumps(vars(Owner.of_this_process())).encode()
+    content = Owner.of_this_process().to_json().encode()
     scratch = folder / f".lease-{secrets.token_hex(8)}"
     target = folder / _name(number)
     handle = os.open(scratch, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -223,30 +177,3 @@ def _make_without_links(target: Path, content: bytes) -> bool:
     with os.fdopen(handle, "wb") as file:
         file.write(content)
     return True
-
-
-def _boot() -> str:
-    return _first_line("/proc/sys/kernel/random/boot_id")
-
-
-def _namespace() -> str:
-    try:
-        return os.readlink("/proc/self/ns/pid")
-    except OSError:
-        return ""
-
-
-def _started(process: str) -> str:
-    """Its start time in clock ticks since boot; '' where the system does not tell or the process is gone."""
-    fields = _first_line(f"/proc/{process}/stat").rpartition(")")[2].split()
-    if len(fields) < 20 or fields[0] in ("Z", "X"):  # one that has ended and only waits to be collected
-        return ""
-    return fields[19]
-
-
-def _first_line(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.readline().strip()
-    except OSError:
-        return ""

@@ -44,13 +44,14 @@ class Memory:
     def __len__(self) -> int:
         return len(self._queue)
 
-    def keep(self, waiting: Waiting) -> None:
+    def keep(self, waiting: Waiting) -> bool:
         if self._bytes + waiting.size > MEMORY_BYTES or len(self._queue) >= MEMORY_RECORDS:
             self.lost += 1
             self._warn("the memory for records that can be neither written nor sent is full; newer ones are lost.")
-            return
+            return False
         self._queue.append(waiting)
         self._bytes += waiting.size
+        return True
 
     def put_before(self, older: Iterable[Waiting]) -> None:
         """Records that were written, and that nobody else may have read."""

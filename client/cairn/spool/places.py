@@ -31,8 +31,15 @@ def roots(environ: Mapping[str, str] | None = None) -> list[Path]:
         found.append(
             (Path(base) if base else Path(env.get("HOME") or Path.home()) / ".local" / "state") / "cairn" / "spool"
         )
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    return [*found, Path(tempfile.gettempdir()) / f"cairn-spool-{user}"]
+    return [*found, _of_this_user()]
+
+
+def local_folder() -> Path:
+    """A folder of this user on this host's own disk, for what concerns this host only. Raises OSError."""
+    folder = _of_this_user()
+    folder.mkdir(exist_ok=True, mode=0o700)
+    _refuse_foreign(folder)
+    return folder
 
 
 def new_folder(root: Path, begin: Callable[[Path], None]) -> Path:
@@ -63,6 +70,11 @@ def spool_folders(root: Path) -> Iterator[Path]:
     except OSError:
         return
     yield from (root / name for name in names)
+
+
+def _of_this_user() -> Path:
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    return Path(tempfile.gettempdir()) / f"cairn-spool-{user}"
 
 
 def _refuse_foreign(root: Path) -> None:

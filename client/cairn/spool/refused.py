@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cairn.errors import CairnError
+from cairn.errors import CairnError, ConnectionFailed, Forbidden, Unauthenticated
 from cairn.spool.places import REFUSED
+
+PASSING = frozenset({0, 401, 403, 408, 425, 429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,15 @@ class Refusal:
     run: str
     step: int | None
     reason: str
+
+
+def passes(fault: CairnError) -> bool:
+    """Whether the same may be accepted later."""
+    return (
+        isinstance(fault, (ConnectionFailed, Unauthenticated, Forbidden))
+        or fault.status in PASSING
+        or fault.status >= 500
+    )
 
 
 def set_aside(root: Path, record: dict[str, Any], body: Any, fault: CairnError | str) -> Path | None:

@@ -11,10 +11,11 @@ from cairn.client import Client
 from cairn.errors import CairnError, ConnectionFailed, Unauthenticated
 from cairn.spool.adopted import Adopted, adopt
 from cairn.spool.backlog import Backlog
-from cairn.spool.delivery import Delivery, Preparer, Warn
+from cairn.spool.delivery import Delivery, Warn
 from cairn.spool.frames import Framed
 from cairn.spool.lease import is_silent, newest_lease
 from cairn.spool.places import spool_folders
+from cairn.spool.saves import Preparer
 from cairn.spool.writer import SpoolWriter
 from cairn.transport import Retries
 
@@ -118,7 +119,8 @@ class Sender(threading.Thread):
     def _round(self) -> float:
         client = self._client = self._client or quick_client(self.timeout)
         now = time.monotonic()
-        if now >= self._look_at and not self._finishing:
+        is_first = self._look_at == 0.0  # of a short process too: what is sent of it would precede what others left
+        if now >= self._look_at and (is_first or not self._finishing):
             self._look_at = now + LOOK_SECONDS
             self._adopted += adopt(self._roots, self._writer.folder, client, self._others, self._warn)
         if now >= self._advice_at:

@@ -31,6 +31,7 @@ class SpoolWriter:
 
     def __init__(self, roots: Sequence[Path], warn: Callable[[str], None]) -> None:
         self.folder: Path | None = None
+        self.is_due = threading.Event()  # something waits for the background that need not wait for long
         self._roots, self._warn = roots, warn
         self._lock = threading.Lock()
         self._memory = Memory(warn)
@@ -59,11 +60,14 @@ class SpoolWriter:
             self._number = number  # only now: who has seen it finds the record
             return is_written
 
-    def append_later(self, later: Later) -> None:
-        """Keeps a record that is made in the background; those after it wait for it, so that the order stays."""
+    def append_later(self, later: Later) -> bool:
+        """Keeps a record that is made in the background, soon; those after it wait for it, so that the order stays.
+        False where it cannot be kept."""
         with self._lock:
-            self._memory.keep(Waiting(self._number + 1, None, later))
+            is_kept = self._memory.keep(Waiting(self._number + 1, None, later))
             self._number += 1
+        self.is_due.set()
+        return is_kept
 
     # What the background does
 
@@ -129,7 +133,7 @@ class SpoolWriter:
 
     def forget_after_fork(self) -> None:
         """In a child: the file is the parent's. Locks may be held by threads that do not exist here."""
-        self._lock, self._memory = threading.Lock(), Memory(self._warn)
+        self._lock, self._memory, self.is_due = threading.Lock(), Memory(self._warn), threading.Event()
         self._files.shut()
 
     # How

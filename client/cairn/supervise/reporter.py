@@ -7,12 +7,12 @@ lies in a file.
 import random
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Final
 
+from cairn.capture.formation import formed_key
 from cairn.causes import guess
 from cairn.causes.progress import step_of
 from cairn.errors import CairnError
@@ -202,7 +202,7 @@ class Reporter(threading.Thread):
             opening["resumed_from"] = newest
         else:
             opening["restart"] = True
-        key = f"{watched.key.rpartition('-r')[0] or watched.key}-r{formed.restart_count or uuid.uuid4().hex[:6]}"
+        key = formed_key(watched.key.rpartition("-r")[0] or watched.key, formed.restart_count, formed.turn)
         with self._idle:
             self._pending += [
                 Request("end", watched.key, {"state": "stopped", "ended_at": utc_now(), **told}),

@@ -64,4 +64,6 @@ def check(live: Client, project: str, acknowledged: list[tuple[int, int]], execu
         assert (resumed["attempt"], resumed["checkpoint_id"] is not None) == (before.number, True)
     for curve in live.read_series(run, "loss"):
         assert list(curve.steps) == sorted(set(curve.steps))
+        missing = {step for number, step in acknowledged if number == curve.attempt} - set(curve.steps)
+        assert not missing, "points that were logged before an acknowledged save"
         assert all(value == 1.0 / step for step, value in zip(curve.steps, curve.values, strict=True))

@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import pytest
 from cairn import Client
 from cairn.recorder import Recorder, engine
 from cairn.spool.backlog import Backlog
+from cairn.spool.flush import list_refused
 
 OFF = {"git": False, "machine": False, "libraries": False}
 
@@ -324,6 +326,39 @@ def test_everything_that_was_acknowledged_leaves_no_folder_behind(live: Client, 
     run.finish()
     assert engine.shut_down(20)
     assert [each for each in spool.iterdir() if each.name != "refused"] == []
+
+
+def test_a_layout_that_a_job_takes_on_after_its_start_is_that_of_its_checkpoints(
+    live: Client, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begin(project)
+    assert run.flush(20)
+    torch = SimpleNamespace(is_initialized=lambda: True, get_world_size=lambda: 64)
+    monkeypatch.setitem(sys.modules, "torch.distributed", torch)
+    run.saved(step=1)
+    run.saved(step=2, layout={"world_size": 64, "tp": 8})
+    assert run.flush(20)
+    layouts = [checkpoints(live, project)[1, step, "archive"]["layout"] for step in (1, 2)]
+    assert [(each["world_size"], each["tp"]) for each in layouts] == [(64, None), (64, 8)]
+
+
+def test_scores_go_to_the_checkpoint_that_the_attempt_went_on_from_and_to_none_beside_its_path(
+    live: Client, project: str
+) -> None:
+    first = begin(project)
+    first.saved(step=100)
+    first.saved(step=200)
+    second = begin(project, resumed_from=100)
+    second.saved(step=150)
+    third = begin(project, resumed_from=150)
+    third.scored(100, {"gsm8k": 0.25})
+    third.scored(150, {"gsm8k": 0.5})
+    third.scored(200, {"gsm8k": 0.75})  # attempt 2 went on from before it
+    assert not third.flush(20)
+    scored = {key[:2]: [each["value"] for each in raw["scores"]] for key, raw in checkpoints(live, project).items()}
+    assert scored == {(1, 100): [0.25], (1, 200): [], (2, 150): [0.5]}
+    (refused,) = list_refused()
+    assert (refused.kind, refused.run, refused.step) == ("scores", f"{project}/r", 200)
 
 
 def test_a_refused_record_is_set_aside_with_its_reason_and_the_rest_goes_on(

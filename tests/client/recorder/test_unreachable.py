@@ -12,6 +12,7 @@ import pytest
 from cairn.errors import CairnError
 from cairn.recorder import Recorder, engine
 from cairn.spool import sending
+from cairn.spool.flush import flush
 
 from tests.client.conftest import FaultServer, Reply
 from tests.client.recorder.jobs import environment, run_job
@@ -173,16 +174,18 @@ def test_a_process_ends_in_a_bounded_time_and_leaves_its_records_to_the_next(
     assert len(list(spool.glob("*/records-*.log"))) == 1
 
 
-def test_the_next_start_sends_what_an_earlier_one_could_not(
-    nobody: str, spool: Path, live: cairn.Client, project: str, service: tuple[str, Path]
+@pytest.mark.parametrize("ends", ["print(run.flush(40))", "run.finish()"], ids=["that takes its time", "over at once"])
+def test_the_next_start_first_sends_what_an_earlier_one_could_not(
+    nobody: str, spool: Path, live: cairn.Client, project: str, service: tuple[str, Path], ends: str
 ) -> None:
     code = f"run = cairn.start({project!r}, 'r', capture=OFF)\nrun.log(1, loss=0.5)\nrun.saved(step=1)\nrun.finish()"
     assert run_job(code, environment(nobody, None, spool)).returncode == 0
     for left in spool.glob("*/service"):
         left.unlink()  # the same service under another address
-    again = f"run = cairn.start({project!r}, 'r', resumed_from=1, capture=OFF)\nprint(run.saved(step=2), run.flush(40))"
+    again = f"run = cairn.start({project!r}, 'r', resumed_from=1, capture=OFF)\nrun.saved(step=2)\n{ends}"
     done = run_job(again, environment(*service, spool))
-    assert done.stdout == "True True\n"
+    assert done.stdout == ("True\n" if "flush" in ends else "")
+    flush(live)  # what the end of the process was too short for
     found = sorted((each.attempt, each.step) for each in live.iter_checkpoints(filter=f"project = '{project}'"))
     assert found == [(1, 1), (2, 2)]
     (curve,) = live.read_series(live.find_run(project, "r"))
@@ -198,13 +201,14 @@ def test_an_execution_waits_for_the_one_before_it_that_another_host_may_have_lef
     import os
 
     from cairn.spool import lease
+    from cairn.spool.owner import Owner
 
     monkeypatch.setattr(sending, "SILENT_SECONDS", 0.05)
     code = f"run = cairn.start({project!r}, 'r', capture=OFF)\nrun.saved(step=1)\nrun.finish()"
     assert run_job(code, environment(nobody, None, spool)).returncode == 0
     (left,) = (each.parent for each in spool.glob("*/records-*.log"))
     (left / "service").unlink(missing_ok=True)
-    elsewhere = lease.Owner("node9", 1, "other", "other", "1")
+    elsewhere = Owner("node9", 1, "other", "other", "1")
     path = max(left.glob("lease-*"))
     path.write_text(json.dumps(vars(elsewhere)))
     half = lease.file_system_time(left) - lease.EXPIRY_SECONDS / 2

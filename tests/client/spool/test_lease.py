@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from cairn.spool import lease as leases
-from cairn.spool.lease import EXPIRY_SECONDS, Owner, begin, claim, is_alive, newest_lease, read_owner
+from cairn.spool import owner as owners
+from cairn.spool.lease import EXPIRY_SECONDS, begin, claim, is_alive, newest_lease, read_owner
+from cairn.spool.owner import RELEASED, Owner
 
 RACE = """
 import sys, time
@@ -116,14 +118,14 @@ def test_a_folder_without_a_lease_is_somebodys_until_it_is_old(tmp_path: Path) -
 
 def test_a_kernel_without_a_name_tells_nothing_of_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two hosts without /proc look alike: a number of a process there means nothing here."""
-    monkeypatch.setattr(leases, "_boot", lambda: "")
-    monkeypatch.setattr(leases, "_namespace", lambda: "")
+    monkeypatch.setattr(owners, "_boot", lambda: "")
+    monkeypatch.setattr(owners, "_namespace", lambda: "")
     left_by(tmp_path, Owner("node9", 2**22 + 1, "", "", ""))
     assert claim(tmp_path) is None
 
 
 def test_what_an_owner_elsewhere_has_given_up_is_taken_at_once(tmp_path: Path) -> None:
-    left_by(tmp_path, Owner("node9", 0, "other", "other", leases.RELEASED))
+    left_by(tmp_path, Owner("node9", 0, "other", "other", RELEASED))
     assert claim(tmp_path) is not None
 
 

@@ -1,0 +1,126 @@
+"""Sends what was saved, and looks again at saves whose files were not whole."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from cairn.client import Client
+from cairn.errors import CairnError, Conflict, Invalid, TooLarge
+from cairn.spool.backlog import Backlog, Record
+from cairn.spool.frames import Framed
+from cairn.spool.refused import passes
+from cairn.spool.unfinished import Save, Unfinished
+
+_PLACE = re.compile(r"/(?P<index>\d+)(/.*)?")
+Refuse = Callable[[Record, Any, CairnError | str], None]
+
+
+class Preparer(Protocol):
+    """Makes what is sent for a record that holds only what the call said. It may take its time, and never raises."""
+
+    def start(self, record: Record) -> dict[str, Any]: ...
+
+    def saved(self, record: Record, facts: dict[str, Any]) -> dict[str, Any]: ...
+
+    def again(self, record: Record, item: dict[str, Any]) -> dict[str, Any] | None: ...
+
+    def committed(self, item: dict[str, Any], checkpoint_id: str, facts: dict[str, Any]) -> None: ...
+
+
+class Saves:
+    """The checkpoints of one spool. Everything that it raises passes with time."""
+
+    def __init__(self, backlog: Backlog, client: Client, preparer: Preparer, refuse: Refuse, root: Path) -> None:
+        self.client = client
+        self._backlog, self._preparer, self._refuse = backlog, preparer, refuse
+        self._unfinished = Unfinished(root)
+
+    def send(self, found: Sequence[Framed], facts: dict[str, Any]) -> None:
+        """Registers the `saving` and `saved` records of one attempt. Raises `CairnError`."""
+        items = [self._item(each, facts) for each in found]
+        for _, item, checkpoint_id in self._register(found, items):
+            if checkpoint_id and item.get("state") != "pending":
+                self._preparer.committed(item, checkpoint_id, facts)
+
+    def look_again(self) -> int:
+        """Commits the saves whose files are whole by now, whoever recorded them; how many. Raises `CairnError`."""
+        committed = 0
+        for save in self._unfinished.saves(self.client.url):
+            whole = self._preparer.again(save.record, save.item)
+            if whole is None:
+                continue
+            facts = save.facts
+            names = {"project": facts["project"], "run": facts["run"], "attempt": facts["number"]}
+            if checkpoint_id := self._commit({**whole, **names}, save):
+                self._preparer.committed(whole, checkpoint_id, facts)
+                committed += 1
+            self._unfinished.drop(save)
+        return committed
+
+    def _item(self, framed: Framed, facts: dict[str, Any]) -> dict[str, Any]:
+        """What is sent, the same whenever it is sent again."""
+        known = self._backlog.prepared.get(framed.number)
+        if known is not None:
+            body = known["body"]
+        else:
+            body = self._preparer.saved(framed.record, facts)
+            self._backlog.prepare(framed.number, framed.record["key"], body)
+        if framed.record["kind"] == "saved" and body.get("state") == "pending":
+            self._unfinished.keep(self.client.url, Save(framed.record, body, facts))
+        return {**body, "project": facts["project"], "run": facts["run"], "attempt": facts["number"]}
+
+    def _register(
+        self, found: Sequence[Framed], items: Sequence[dict[str, Any]]
+    ) -> Sequence[tuple[Framed, dict[str, Any], str]]:
+        """Each with its checkpoint's id, '' where it was refused. A batch is all or none: the rest goes again."""
+        done: dict[int, str] = {}
+        left = list(range(len(items)))
+        while left:
+            try:
+                report = self.client.register_batch([items[place] for place in left])
+            except (Invalid, Conflict, TooLarge) as fault:
+                refused = _places(fault, len(left))
+                if not refused and len(left) > 1:  # it names no item: each by itself
+                    for place in left:
+                        ((_, _, one),) = self._register([found[place]], [items[place]])
+                        done[place] = one
+                    break
+                for at in refused or {0}:
+                    place = left[at]
+                    # What `saving` made pending cannot be made pending with more: it is committed once it is whole.
+                    if not (isinstance(fault, Conflict) and _is_not_whole(found[place], items[place])):
+                        self._refuse(found[place].record, items[place], fault)
+                    done[place] = ""
+                left = [place for place in left if place not in done]
+            except CairnError as fault:
+                if passes(fault):
+                    raise
+                for place in left:
+                    self._refuse(found[place].record, items[place], fault)
+                    done[place] = ""
+                left = []
+            else:
+                done |= {left[each.index]: each.id for each in report.results}
+                left = []
+        return [(each, items[at], done.get(at, "")) for at, each in enumerate(found)]
+
+    def _commit(self, item: dict[str, Any], save: Save) -> str:
+        """The checkpoint's id, or '' where the service refuses."""
+        try:
+            return self.client.register_batch([item]).results[0].id
+        except CairnError as fault:
+            if passes(fault):
+                raise
+            self._refuse(save.record, item, fault)
+            return ""
+
+
+def _is_not_whole(framed: Framed, item: Mapping[str, Any]) -> bool:
+    return framed.record["kind"] == "saved" and item.get("state") == "pending"
+
+
+def _places(fault: CairnError, count: int) -> set[int]:
+    """The places of a batch that a refusal names."""
+    matches = (_PLACE.fullmatch(each.pointer) for each in fault.errors)
+    return {int(found["index"]) for found in matches if found and int(found["index"]) < count}

@@ -1,0 +1,90 @@
+"""Points are on disk before the save that follows them, however many they are and wherever their numbers lie."""
+
+import time
+from typing import Any
+
+import cairn
+import pytest
+from cairn.recorder import Recorder, engine
+from cairn.recorder.points import QUICK_VALUES
+from cairn.spool.backlog import Backlog
+
+
+class OnDevice:
+    """A number of a GPU that is busy."""
+
+    is_cuda = True
+
+    def detach(self) -> "OnDevice":
+        return self
+
+    clone = detach
+
+    def item(self) -> float:
+        time.sleep(0.05)
+        return 2.5
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """One whose background does nothing by itself for a minute."""
+    monkeypatch.setenv("CAIRN_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("CAIRN_TOKEN", "a-token")
+    monkeypatch.setattr(engine, "TICK_SECONDS", 60.0)
+    begun = cairn.start("p", "r", capture=False)
+    assert isinstance(begun, Recorder)
+    deadline = time.monotonic() + 20
+    while not begun._engine.writer.holds() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return begun
+
+
+def written(run: Recorder) -> list[tuple[str, Any]]:
+    """What stands on disk, in order: of points their steps, of saves theirs."""
+    folder = run._engine.writer.folder
+    assert folder is not None
+    records = [each.record for each in Backlog(folder).records()]
+    return [
+        (each["kind"], each["curves"]["loss"]["steps"] if each["kind"] == "points" else each.get("step"))
+        for each in records
+        if each["kind"] != "start"
+    ]
+
+
+def written_through(run: Recorder, last: tuple[str, Any]) -> list[tuple[str, Any]]:
+    deadline = time.monotonic() + 20
+    while last not in (found := written(run)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return found
+
+
+def test_what_was_logged_before_a_save_is_on_disk_with_it(run: Recorder) -> None:
+    for step in (1, 2, 3):
+        run.log(step, loss=1.0 / step)
+    assert run.saving(3)
+    run.log(4, loss=0.1)
+    assert run.saved("/ckpt/3", step=3)
+    assert written(run) == [("points", [1, 2, 3]), ("saving", 3), ("points", [4]), ("saved", 3)]
+
+
+@pytest.mark.parametrize(
+    "values", [[1.0] * (QUICK_VALUES + 1), [OnDevice()]], ids=["more than a call may write", "on a GPU"]
+)
+def test_a_save_after_what_takes_longer_waits_behind_it_for_a_moment(run: Recorder, values: list[Any]) -> None:
+    for step, value in enumerate(values):
+        run.log(step, loss=value)
+    assert not run.saved("/ckpt/a", step=500)
+    run.log(501, loss=1.0)
+    assert not run.saved("/ckpt/b", step=501)
+    found = written_through(run, ("saved", 501))
+    order = [step for kind, steps in found for step in (steps if kind == "points" else [f"save {steps}"])]
+    assert [each for each in order if each != 501] == [*range(len(values)), "save 500", "save 501"]
+    assert order.index(501) < order.index("save 501")
+
+
+def test_the_end_of_an_attempt_tells_the_last_points_that_were_still_being_read(run: Recorder) -> None:
+    run.log(1, loss=OnDevice())
+    run.log(2, loss=OnDevice())
+    run.finish()
+    found = written_through(run, ("finish", None))
+    assert found == [("points", [1, 2]), ("points", [1, 2]), ("finish", None)]

@@ -1,6 +1,6 @@
 """`make bench`: every benchmark, each printing JSON lines."""
 
-from benchmarks import digests, evidence, recorder, register, rollback, scan, search, start
+from benchmarks import digests, evidence, recorder, register, rollback, scan, search, start, tracker_import
 
-for benchmark in (start, register, search, digests, scan, recorder, evidence, rollback):
+for benchmark in (start, register, search, digests, scan, recorder, evidence, rollback, tracker_import):
     benchmark.main()

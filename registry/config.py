@@ -5,9 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import make_url
-from sqlalchemy.exc import ArgumentError
-
 from registry.errors import Invalid
 
 
@@ -94,6 +91,9 @@ def _public_url(text: str) -> str | None:
 
 def _database_url(text: str) -> str:
     """The URL, if it is of a database that is spoken to here; a message never shows its password."""
+    from sqlalchemy import make_url  # here: `cairn-server --help` needs no database
+    from sqlalchemy.exc import ArgumentError
+
     wanted = "expected sqlite:////folder/cairn.db or postgresql+psycopg://user:password@host/database"
     try:
         url = make_url(text)

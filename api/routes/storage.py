@@ -2,20 +2,22 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from api.access import own_project
 from api.answers import answer
-from api.deps import CallerDep, SessionDep
+from api.deps import CallerDep, SessionDep, WriterDep, WriteSessionDep
+from api.room import room
 from api.schemas.common import NO_NUL
 from api.schemas.storage import ManifestOut, StorageUsageOut
 from registry import ids, runs
 from registry.runs import RunNotFound
 from registry.storage.files import ReplicaNotFound, project_of_replica, read_manifest
+from registry.storage.removal import note_gone
 from registry.storage.usage import storage_usage
 
-router = APIRouter(tags=["storage"])
+router = room("storage")
 
 NameQuery = Annotated[str, Query(max_length=512, pattern=NO_NUL)]
 
@@ -48,3 +50,12 @@ def get_manifest(replica_id: str, session: SessionDep, caller: CallerDep) -> Res
     project_id = project_of_replica(session, number)
     caller.require_project(project_id)
     return answer(ManifestOut.from_row(read_manifest(session, project_id, number)))
+
+
+@router.post("/replicas/{replica_id}/gone", status_code=204)
+def say_gone(replica_id: str, session: WriteSessionDep, caller: WriterDep) -> Response:
+    """Say that somebody removed this copy. Its record stays; trackers are told. Said again it changes nothing."""
+    number = ids.id_or(replica_id, ReplicaNotFound)
+    caller.require_project(project_of_replica(session, number))
+    note_gone(session, number, actor=caller.name)
+    return Response(status_code=204)

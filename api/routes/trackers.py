@@ -2,24 +2,27 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from api.access import own_project
 from api.answers import CREATED, answer, created
-from api.deps import CallerDep, SessionDep, WriterDep, WriteSessionDep, json_body
+from api.deps import CallerDep, SessionDep, SettingsDep, WriterDep, WriteSessionDep, json_body
+from api.room import room
 from api.schemas.jobs import JobOut
 from api.schemas.trackers import LinkIn, LinkOut, LinkPage, TrackerImportIn, TrackingOut, TrackingPatch
 from registry import ids, runs
 from registry.integrations.disagreements import read_views
+from registry.integrations.hosts import require_listed
 from registry.runs import RunNotFound
 from registry.tokens import Caller
-from registry.trackers import linking, schedule, settings
+from registry.trackers import linking, schedule
 from registry.trackers.imports import ask_for_import
 from registry.trackers.linking import LinkRow, TrackerLinkNotFound
+from registry.trackers.settings import change_tracking as set_tracking
+from registry.trackers.settings import read_tracking
 
-router = APIRouter(tags=["trackers"])
+router = room("trackers")
 
 ACCEPTED: dict[int | str, dict[str, Any]] = {202: {"description": "The job was asked for; GET it to follow it."}}
 
@@ -60,7 +63,7 @@ def refresh_link(run_id: str, link_id: str, session: WriteSessionDep, caller: Wr
 def get_tracking(project: str, session: SessionDep, caller: CallerDep) -> Response:
     """How a project is kept in step with its trackers."""
     own = own_project(session, project, caller)
-    return answer(TrackingOut.from_tracking(settings.read_tracking(session, own.id)))
+    return answer(TrackingOut.from_tracking(read_tracking(session, own.id)))
 
 
 @router.patch("/projects/{project}/tracking", response_model=TrackingOut)
@@ -72,18 +75,25 @@ def change_tracking(
 ) -> Response:
     """Switch pushing to a tracker on or off, choose the score that tells the best, set how often links are read."""
     own = own_project(session, project, caller)
-    tracking = settings.change_tracking(session, own.id, body.to_changes(), actor=caller.name)
+    tracking = set_tracking(session, own.id, body.to_changes(), actor=caller.name)
     schedule.want_pushes_of_project(session, own.id)
     return answer(TrackingOut.from_tracking(tracking))
 
 
 @router.post("/imports/tracker", response_model=JobOut, status_code=202, responses=ACCEPTED)
 def import_tracker(
-    body: Annotated[TrackerImportIn, json_body(TrackerImportIn)], session: WriteSessionDep, caller: WriterDep
+    body: Annotated[TrackerImportIn, json_body(TrackerImportIn)],
+    session: WriteSessionDep,
+    settings: SettingsDep,
+    caller: WriterDep,
 ) -> Response:
-    """Import an experiment's or project's runs and checkpoints; 202 with the job. Safe to ask for again."""
+    """Import an experiment's or project's runs and checkpoints; 202 with the job. Safe to ask for again. A host that is
+    not listed is refused at once."""
     own = own_project(session, body.project, caller)
-    return answer(JobOut.from_row(ask_for_import(session, own.id, body.to_arguments(), actor=caller.name)), 202)
+    arguments = body.to_arguments()
+    if arguments["uri"]:
+        require_listed(arguments["uri"], settings.tracker_hosts, "/uri")
+    return answer(JobOut.from_row(ask_for_import(session, own.id, arguments, actor=caller.name)), 202)
 
 
 def _own_run(session: Session, run_id: str, caller: Caller) -> runs.RunBrief:

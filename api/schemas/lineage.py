@@ -2,11 +2,16 @@
 
 import json
 from collections.abc import Iterator
+from datetime import date
+from functools import lru_cache
+from typing import Final
 
 from api.schemas.common import Answer, CheckpointRef, Id
 from registry.checkpoints.identities import Identities
 from registry.ids import to_text
 from registry.lineage import Edge
+
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 
 
 class EdgeOut(Answer):
@@ -39,7 +44,7 @@ def lineage_json(target: int, up: list[Edge], down: list[Edge], known: Identitie
     rows = {
         row.id: f'{{"id":"{text[row.id]}","project":{projects[row.project_id]},"run":{runs[row.run_id]},'
         f'"attempt":{row.attempt},"step":{row.step},"kind":"{row.kind}",'
-        f'"saved_at":"{row.saved_at.isoformat()[:-6]}Z"}}'
+        f'"saved_at":"{time_text(row.saved_micros)}"}}'
         for row in known.rows
     }
     members = (
@@ -49,6 +54,19 @@ def lineage_json(target: int, up: list[Edge], down: list[Edge], known: Identitie
         f'"checkpoints":[{",".join(rows.values())}]',
     )
     return f"{{{','.join(members)}}}".encode()
+
+
+def time_text(micros: int) -> str:
+    """A time as answers write it, from microseconds since 1970; by way of a datetime it takes three times as long."""
+    seconds, fraction = divmod(micros, 1_000_000)
+    days, clock = divmod(seconds, 86_400)
+    rest = f".{fraction:06}" if fraction else ""
+    return f"{_day_text(days)}T{clock // 3600:02}:{clock // 60 % 60:02}:{clock % 60:02}{rest}Z"
+
+
+@lru_cache(maxsize=1_000)
+def _day_text(days: int) -> str:
+    return date.fromordinal(_EPOCH_DAY + days).isoformat()
 
 
 def _edges(edges: list[Edge], text: dict[int, str]) -> Iterator[str]:

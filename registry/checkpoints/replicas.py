@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from registry import audit, strict_json
+from registry import audit, outbox, strict_json
 from registry.checkpoints.errors import CheckpointDeleted, CheckpointNotFound
 from registry.checkpoints.registration import PartSpec, Registration, ReplicaSpec
 from registry.db import now
@@ -42,10 +42,13 @@ def add_replicas(
         _refuse_other_content(at, replica, list(known.values()))
     world_size = session.scalar(select(Layout.world_size).where(Layout.id == checkpoint.layout_id))
     fresh = [each for each in replicas if each.uri not in known]
+    back = [each for each in replicas if each.uri in known and known[each.uri].state not in ("present", "partial")]
     _insert(session, checkpoint.project_id, [(checkpoint.id, world_size, each) for each in fresh], roots)
     for replica in replicas:
         if replica.uri in known:
             _meet(session, known[replica.uri], replica, world_size)
+    if fresh or back:
+        outbox.announce(session, checkpoint.project_id, "checkpoint.copies_found", [checkpoint.id])
     if fresh:
         audit.record(
             session,

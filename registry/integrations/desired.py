@@ -3,11 +3,11 @@
 Compared by a digest with what it was told: so any number of events, lost ones too, end in the same state there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from registry import strict_json
@@ -50,7 +50,8 @@ def desired_state(
     ids = session.scalars(select(Checkpoint.id).where(*own, Checkpoint.state != CheckpointState.PENDING))
     briefs = read_briefs(session, list(ids))
     wanted = [each for each in briefs.values() if each.state == CheckpointState.COMMITTED or each.id in told]
-    pushes = _pushes(session, link, wanted, base_url)
+    gone = _gone(session, link.project_id, wanted)
+    pushes = _pushes(session, link, wanted, gone, base_url)
     due = []
     for push in pushes:
         digest = digest_of(push)
@@ -58,7 +59,7 @@ def desired_state(
         if row is None or row.digest != digest:
             due.append((replace(push, external_id=None if row is None else row.external_id), digest))
     due.sort(key=lambda pair: (pair[0].attempt, pair[0].step, pair[0].kind))
-    return Desired(due, _run_push(session, link, tracking, wanted, base_url, pushed_run), len(pushes))
+    return Desired(due, _run_push(session, link, tracking, wanted, gone, base_url, pushed_run), len(pushes))
 
 
 def digest_of(push: CheckpointPush) -> bytes:
@@ -66,7 +67,9 @@ def digest_of(push: CheckpointPush) -> bytes:
     return blake2b(strict_json.canonical(said).encode(), digest_size=16).digest()
 
 
-def _pushes(session: Session, link: LinkRow, wanted: Sequence[Brief], base_url: str) -> list[CheckpointPush]:
+def _pushes(
+    session: Session, link: LinkRow, wanted: Sequence[Brief], gone: Collection[int], base_url: str
+) -> list[CheckpointPush]:
     aliases: dict[int, list[str]] = {}
     for alias in list_aliases(session, [link.project_id]):
         aliases.setdefault(alias.checkpoint_id, []).append(alias.name)
@@ -92,16 +95,28 @@ def _pushes(session: Session, link: LinkRow, wanted: Sequence[Brief], base_url: 
             loss=each.loss,
             scores=scores.get(each.id, {}),
             aliases=tuple(sorted(aliases.get(each.id, ()))),
-            verdict=_verdict(each, each.id in suspect),
+            verdict="deleted" if each.id in gone else _verdict(each, each.id in suspect),
             link=f"{base_url}/checkpoints/{to_text(each.id)}",
         )
         for each in wanted
     ]
 
 
+def _gone(session: Session, project_id: int, briefs: Sequence[Brief]) -> set[int]:
+    """What was deleted, and what somebody removed every copy of; one of which no copy was ever recorded is not gone."""
+    gone = {each.id for each in briefs if each.state == CheckpointState.DELETED}
+    there = func.count().filter(Replica.state.in_(("present", "partial")))
+    for chunk in chunks(each.id for each in briefs):
+        own = (Replica.project_id == project_id, Replica.checkpoint_id.in_(chunk))
+        gone.update(
+            session.scalars(
+                select(Replica.checkpoint_id).where(*own).group_by(Replica.checkpoint_id).having(there == 0)
+            )
+        )
+    return gone
+
+
 def _verdict(brief: Brief, suspect: bool) -> str:
-    if brief.state == CheckpointState.DELETED:
-        return "deleted"
     not_finite = brief.loss is not None and brief.loss - brief.loss != 0
     return "suspect" if suspect or not_finite else "ok"
 
@@ -130,16 +145,17 @@ def _run_push(
     link: LinkRow,
     tracking: Tracking,
     wanted: Sequence[Brief],
+    gone: Collection[int],
     base_url: str,
     before: Mapping[str, str],
 ) -> RunPush:
-    live = [each for each in wanted if each.state == CheckpointState.COMMITTED and not each.superseded]
-    by_id = {each.id: each for each in live}
+    by_id = {each.id: each for each in wanted if each.state == CheckpointState.COMMITTED and not each.superseded}
+    live = [each for each in by_id.values() if each.id not in gone]
     values: dict[str, str | None] = dict.fromkeys(before)
     if live:
         newest = max(live, key=lambda each: (each.attempt, each.step, each.kind))
         values["newest"] = _line(newest, base_url)
-    best = _best(session, link, tracking, by_id)
+    best = _best(session, link, tracking, {each.id: each for each in live})
     if best is not None:
         values["best"] = f"{_line(best, base_url)} by {tracking.best_by}"
     for alias in list_aliases(session, [link.project_id]):

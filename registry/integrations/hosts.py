@@ -1,19 +1,20 @@
 """Which addresses may be called: only those that are listed in CAIRN_TRACKER_HOSTS.
 
 An entry is a host (`mlflow.example.org`, with `:port` if only that one is meant), or an address or network of a
-company's own (`10.2.0.0/16`). A listed name that resolves to a private or loopback address is called only where that
-address is listed too: otherwise whoever rules the name would reach into our network. The address that was checked is
-the one that is called.
+company's own (`10.2.0.0/16`), or a folder of this machine that may be read (`/data/mlruns`). A listed name that
+resolves to a private or loopback address is called only where that address is listed too: otherwise whoever rules the
+name would reach into our network. The address that was checked is the one that is called.
 """
 
 import ipaddress
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from registry.errors import FieldError, Forbidden
+from registry.errors import FieldError, Forbidden, Invalid
 from registry.integrations.shapes import TrackerAnswerUnknown, TrackerUnreachable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -25,6 +26,13 @@ _LOOPBACK: Final = ("127.0.0.0/8", "::1/128")
 class HostNotAllowed(Forbidden):
     code = "tracker-host-not-allowed"
     title = "This host may not be called"
+
+
+class HostNotListed(Invalid):
+    """Said to whoever asks for it, before anything is called; a worker's own list is asked again then."""
+
+    code = "tracker-host-not-listed"
+    title = "This host is not among those that may be called"
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,8 @@ def check_target(url: str, allowed: Sequence[str]) -> Target:
 
 def is_listed(url: str, allowed: Sequence[str]) -> bool:
     """Whether the address could be called as far as its text tells, without asking for its name's addresses."""
+    if folder_of(url):
+        return _is_below(Path(folder_of(url)).resolve(), allowed)
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme, 0)
@@ -83,6 +93,40 @@ def is_listed(url: str, allowed: Sequence[str]) -> bool:
     literal = _address(host)
     within = literal is not None and any(literal in network for network in networks)
     return bool({host, f"{host}:{port}"} & names) or within
+
+
+def check_folder(url: str, allowed: Sequence[str]) -> Path:
+    """The folder of a path or `file://` address, if it lies below a listed one. Raises HostNotAllowed."""
+    path = Path(folder_of(url)).resolve()
+    if not path.is_dir() or not _is_below(path, allowed):
+        message = "this is no folder that may be read"
+        raise HostNotAllowed(
+            f"{message}. Add its path to CAIRN_TRACKER_HOSTS of the worker, if it is meant and lies on its machine.",
+            errors=[FieldError("", message)],
+        )
+    return path
+
+
+def folder_of(url: str) -> str:
+    """The path of an address that is one on this machine; '' for all others."""
+    path = url.removeprefix("file://") if url.startswith("file:///") else url
+    return path if path.startswith("/") else ""
+
+
+def _is_below(path: Path, allowed: Sequence[str]) -> bool:
+    return any(path.is_relative_to(Path(entry.strip()).resolve()) for entry in allowed if entry.strip().startswith("/"))
+
+
+def require_listed(url: str, allowed: Sequence[str], pointer: str) -> None:
+    """Raises HostNotListed at the place of the value that names the address."""
+    if not is_listed(url, allowed):
+        host = folder_of(url) or urlsplit(url).hostname or "this address"
+        message = f"{host} is not listed in CAIRN_TRACKER_HOSTS"
+        raise HostNotListed(
+            f"{message}. Whoever runs the service adds {host} to that list (with commas between), for the service and "
+            "its workers alike, and starts them again.",
+            errors=[FieldError(pointer, message)],
+        )
 
 
 def _refused(host: str, port: int) -> HostNotAllowed:

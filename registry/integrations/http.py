@@ -6,8 +6,10 @@ port alone. What goes wrong is raised as one of the tracker errors, in words tha
 
 import json
 import ssl
+import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode, urljoin, urlsplit
@@ -26,6 +28,7 @@ from registry.integrations.shapes import (
     TrackerUnreachable,
 )
 
+AT_ONCE: Final = 4  # calls to one tracker
 CONNECT_SECONDS: Final = 5.0
 READ_SECONDS: Final = 60.0
 MAX_REDIRECTS: Final = 5
@@ -51,11 +54,12 @@ class Answer:
 
 
 class TrackerHttp:
-    """One tracker's address: `call` gives the JSON that it answers. Used by one thread."""
+    """One tracker's address: `call` gives the JSON that it answers. Threads may share it."""
 
     def __init__(self, uri: str, allowed: Sequence[str], credential: Credential) -> None:
         self._uri, self._allowed, self._credential = uri, allowed, credential
         self._pools: dict[tuple[str, str, int], urllib3.HTTPConnectionPool] = {}
+        self._lock = threading.Lock()
         self._home: Target | None = None
 
     def call(
@@ -111,8 +115,7 @@ class TrackerHttp:
             headers["Authorization"] = secret
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", InsecureRequestWarning)  # only where somebody chose it
+            with self._without_warning():
                 answer = self._pool(target).request(
                     method, path, body=raw, headers=headers, redirect=False, retries=False, preload_content=False
                 )
@@ -129,26 +132,41 @@ class TrackerHttp:
             raise AnswerTooLarge(f"{self._shown(parts.path)} answered with more than {MAX_ANSWER} bytes.")
         return Answer(answer.status, answer.headers.get("Location"), data)
 
+    @contextmanager
+    def _without_warning(self) -> Iterator[None]:
+        """No warning of certificates where somebody chose not to check them; what silences it is the whole process's,
+        so such calls go one after the other."""
+        if not self._credential.insecure_tls:
+            yield
+            return
+        with self._lock, warnings.catch_warnings():
+            warnings.simplefilter("ignore", InsecureRequestWarning)
+            yield
+
     def _pool(self, target: Target) -> urllib3.HTTPConnectionPool:
         key = (target.scheme, target.address, target.port)
-        if key not in self._pools:
-            timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS)
-            if target.scheme == "https":
-                context = ssl.create_default_context()
-                if self._credential.insecure_tls:
-                    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-                self._pools[key] = urllib3.HTTPSConnectionPool(
-                    target.address,
-                    target.port,
-                    timeout=timeout,
-                    ssl_context=context,
-                    server_hostname=target.host,
-                    assert_hostname=False if self._credential.insecure_tls else target.host,
-                    cert_reqs="CERT_NONE" if self._credential.insecure_tls else "CERT_REQUIRED",
-                )
-            else:
-                self._pools[key] = urllib3.HTTPConnectionPool(target.address, target.port, timeout=timeout)
+        if key not in self._pools:  # of two threads that come here at once, the pool of the second is used from then on
+            self._pools[key] = self._new_pool(target)
         return self._pools[key]
+
+    def _new_pool(self, target: Target) -> urllib3.HTTPConnectionPool:
+        timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS)
+        if target.scheme != "https":
+            return urllib3.HTTPConnectionPool(target.address, target.port, timeout=timeout, maxsize=AT_ONCE)
+        insecure = self._credential.insecure_tls
+        context = ssl.create_default_context()
+        if insecure:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return urllib3.HTTPSConnectionPool(
+            target.address,
+            target.port,
+            timeout=timeout,
+            maxsize=AT_ONCE,
+            ssl_context=context,
+            server_hostname=target.host,
+            assert_hostname=False if insecure else target.host,
+            cert_reqs="CERT_NONE" if insecure else "CERT_REQUIRED",
+        )
 
     def _checked(self, answer: Answer, path: str) -> Answer:
         status, where = answer.status, self._shown(path)
@@ -159,7 +177,7 @@ class TrackerHttp:
             word = "asks for credentials" if status == 401 else "does not permit this"
             raise TrackerRefused(f"{where} {word} ({status}). Give the worker credentials for this host.")
         if status == 429 or status >= 500:
-            raise TrackerUnreachable(f"{where} answered {status}. It is tried again.", status=status)
+            raise TrackerUnreachable(f"{where} answered {status}. It is tried again.", status=status, tracker_code=code)
         if status == 404 and code in ("RESOURCE_DOES_NOT_EXIST", "NOT_FOUND"):
             raise TrackerRunNotFound(f"{where}: {said}", tracker_code=code)
         raise TrackerAnswerUnknown(f"{where} answered {status}: {said}", tracker_code=code, status=status)

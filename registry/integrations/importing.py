@@ -5,16 +5,18 @@ that a training's record, which may wait for the same writer, does not wait long
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
 from registry.config import Settings
 from registry.integrations.apply import Applied, apply_run
-from registry.integrations.checkpoints import Counts, Found, apply_checkpoints, new_steps
+from registry.integrations.checkpoints import Counts, apply_checkpoints, runs_with_new_steps
 from registry.integrations.curves import apply_series, thinned
 from registry.integrations.fields import doubtful_tags
 from registry.integrations.open import Place, open_reader
+from registry.integrations.registrations import Found
 from registry.integrations.report import ImportReport
 from registry.integrations.shapes import Skipped, TrackerCheckpoint, TrackerReader, TrackerRun, TrackerSeries
 from registry.jobs.claims import Claim
@@ -54,16 +56,15 @@ def bring_in(
             report.skip("", [Skipped(run.name, "the run is deleted in the tracker")])
         else:
             usable.append(run)
-    pairs: list[tuple[TrackerRun, Applied]] = []
+    done: list[Applied] = []
     for at in range(0, len(usable), RUNS_AT_ONCE):
+        some = usable[at : at + RUNS_AT_ONCE]
         with claim.write() as session:
             tracking = read_tracking(session, claim.project_id)
-            pairs += [
-                (run, _run(session, claim, run, report, tracking, link)) for run in usable[at : at + RUNS_AT_ONCE]
-            ]
-    live = [(run, applied) for run, applied in pairs if not run.deleted]
-    _bring_checkpoints(claim, reader, live, report)
-    return [applied for _, applied in pairs]
+            pairs = [(run, _run(session, claim, run, report, tracking, link)) for run in some]
+        _bring_checkpoints(claim, reader, [pair for pair in pairs if not pair[0].deleted], report)
+        done += [applied for _, applied in pairs]
+    return done
 
 
 def _run(
@@ -89,28 +90,32 @@ def _bring_checkpoints(
     claim: Claim, reader: TrackerReader, pairs: Sequence[tuple[TrackerRun, Applied]], report: ImportReport
 ) -> None:
     by_run: dict[str, list[TrackerCheckpoint]] = {run.run_id: [] for run, _ in pairs}
-    for run_id, found in reader.checkpoints([run for run, _ in pairs]):
-        by_run[run_id].append(found)
+    for run_id, checkpoint in reader.checkpoints([run for run, _ in pairs]):
+        by_run[run_id].append(checkpoint)
+    found = [Found(applied, run, by_run[run.run_id]) for run, applied in pairs]
+    with claim.database.read() as session:
+        fresh = runs_with_new_steps(session, claim.project_id, found)
+    # The curves that changed since the last time; all of them where a new checkpoint needs its exact values.
+    known = [{} if each.applied.run_id in fresh else each.applied.curves for each in found]
+    changed = [not each.applied.unchanged or each.applied.run_id in fresh for each in found]
+    reader.read_ahead([(each.run, has) for each, has, yes in zip(found, known, changed, strict=True) if yes])
     waiting: list[Found] = []
-    for run, applied in pairs:
-        waiting.append(_with_curves(claim, reader, Found(applied, run, by_run.pop(run.run_id)), report))
-        if sum(len(each.checkpoints) for each in waiting) >= CHECKPOINTS_AT_ONCE or len(waiting) >= RUNS_AT_ONCE:
+    for each, has, yes in zip(found, known, changed, strict=True):
+        waiting.append(_with_curves(claim, reader, each, has, report) if yes else each)
+        if sum(len(each.checkpoints) for each in waiting) >= CHECKPOINTS_AT_ONCE:
             _write(claim, waiting, report)
             waiting = []
     if waiting:
         _write(claim, waiting, report)
 
 
-def _with_curves(claim: Claim, reader: TrackerReader, found: Found, report: ImportReport) -> Found:
-    """The curves that changed since the last time; all of them where a new checkpoint needs its exact values."""
-    with claim.database.read() as session:
-        fresh = new_steps(session, claim.project_id, found)
+def _with_curves(
+    claim: Claim, reader: TrackerReader, found: Found, known: Mapping[str, str], report: ImportReport
+) -> Found:
     steps = {each.step for each in found.checkpoints if each.step is not None}
-    if found.applied.unchanged and not fresh:
-        return found
     curves: list[TrackerSeries] = []
     marks: dict[str, str] = {}
-    for curve, mark in reader.series(found.run, {} if fresh else found.applied.curves):
+    for curve, mark in reader.series(found.run, known):
         curves.append(thinned(curve, steps))
         marks[curve.name] = mark
     if curves:
@@ -118,7 +123,7 @@ def _with_curves(claim: Claim, reader: TrackerReader, found: Found, report: Impo
             added, skipped = apply_series(session, claim.project_id, found.applied, curves, marks)
         report.points_recorded += added
         report.skip(found.run.name, skipped)
-    return Found(found.applied, found.run, found.checkpoints, {curve.name: curve for curve in curves if curve.name})
+    return replace(found, curves={curve.name: curve for curve in curves if curve.name})
 
 
 def _write(claim: Claim, waiting: Sequence[Found], report: ImportReport) -> None:

@@ -1,29 +1,31 @@
-"""Which of MLflow's models and artifacts are checkpoints, at which step, and with which scores."""
+"""A model of MLflow as a checkpoint: at which step, and with which scores."""
 
-import ast
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
 
 from cairn.formats.checkpoints.steps import step_from_name
 
-from registry.integrations.mlflow_api import Doc, MlflowApi
+from registry.integrations.mlflow_api import Doc
+from registry.integrations.mlflow_versions import Version
 from registry.integrations.mlflow_words import OWN, OWN_METRIC, moment, number
 from registry.integrations.shapes import Skipped, TrackerCheckpoint, TrackerScore
 from registry.trackers.links import clean_uri
 
-MAX_FOLDERS: Final = 30  # of a run that are looked into for checkpoints
-_OF_OTHERS: Final = ("images", "plots", "tables", "media", "traces", "system", "code")
 # (run id, metric, step, milliseconds) to what the run's own metric says there, or None.
 ValueAt = Callable[[str, str, int, int], float | None]
 
 
-def from_model(model: Doc, steps: Mapping[str, int], value_at: ValueAt) -> TrackerCheckpoint:
-    """A logged model. Its step: of the run's outputs, else of its name, else the one that all its metrics have."""
+def from_model(
+    model: Doc, steps: Mapping[str, int], value_at: ValueAt, versions: Sequence[Version] = ()
+) -> TrackerCheckpoint:
+    """A logged model. Its step: of the run's outputs, else of its name, else of its alias in the model registry, else
+    the one that all its metrics have. `versions`: those of its run."""
     info, data = _member(model, "info"), _member(model, "data")
     identity, name = str(info.get("model_id", "")), str(info.get("name", ""))
     tags = {str(tag.get("key", "")): str(tag.get("value", "")) for tag in info.get("tags", ())}
     metrics = [each for each in data.get("metrics", ()) if not str(each.get("key", "")).startswith(OWN_METRIC)]
     params = {str(each.get("key", "")): str(each.get("value", "")) for each in data.get("params", ())}
+    uri = str(info.get("artifact_uri") or "")
+    registered = [each for each in versions if each.is_of(identity, uri)]
     skipped: list[Skipped] = []
     scores: list[TrackerScore] = []
     if info.get("status") not in ("LOGGED_MODEL_READY", "READY", None):
@@ -37,8 +39,9 @@ def from_model(model: Doc, steps: Mapping[str, int], value_at: ValueAt) -> Track
     return TrackerCheckpoint(
         external_id=identity,
         name=name,
-        step=_step(steps.get(identity), name, tags, metrics),
-        uri=clean_uri(str(tags.get("cairn.path") or info.get("artifact_uri") or "")) or None,
+        step=_step(steps.get(identity), name, tags, metrics, registered),
+        uri=clean_uri(tags.get("cairn.path") or uri) or None,
+        aliases=aliases_of(registered),
         metadata={**params, **{key: value for key, value in tags.items() if not key.startswith(("mlflow.", OWN))}},
         digest=tags.get("digest"),
         saved_at=moment(info.get("creation_timestamp_ms")),
@@ -48,16 +51,26 @@ def from_model(model: Doc, steps: Mapping[str, int], value_at: ValueAt) -> Track
     )
 
 
-def _step(of_outputs: int | None, name: str, tags: Mapping[str, str], metrics: list[Doc]) -> int | None:
+def aliases_of(registered: Sequence[Version]) -> tuple[str, ...]:
+    return tuple(alias for each in registered for alias in each.aliases)
+
+
+def _step(
+    of_outputs: int | None,
+    name: str,
+    tags: Mapping[str, str],
+    metrics: list[Doc],
+    registered: Sequence[Version],
+) -> int | None:
     """A step of 0 in the outputs is also what stands there where nobody gave one: the name is asked then."""
     if of_outputs:
         return of_outputs
     said = tags.get("step", "")
     if said.isdigit() and len(said) < 19:
         return int(said)
-    named = step_from_name(name)
-    if named is not None:
-        return named
+    for named in (step_from_name(name), *(each.step for each in registered)):
+        if named is not None:
+            return named
     measured = {int(metric.get("step", 0)) for metric in metrics if int(metric.get("step", 0)) > 0}
     return measured.pop() if len(measured) == 1 else of_outputs
 
@@ -77,43 +90,6 @@ def _score(metric: Doc, own_run: str, value_at: ValueAt) -> TrackerScore | Skipp
     if value is None:
         return Skipped(f"metric {key}", "no number")
     return TrackerScore(key, value, moment(at))
-
-
-def from_artifacts(api: MlflowApi, run_id: str, artifact_uri: str) -> Iterator[TrackerCheckpoint]:
-    """Folders that name a step, as HF Trainer and Lightning upload them; two levels deep."""
-    looked = 0
-    folders = [each for each in api.artifacts(run_id) if each.get("is_dir")]
-    while folders:
-        path = str(folders.pop(0).get("path", ""))
-        stem = path.rpartition("/")[2]
-        step = step_from_name(stem)
-        inside: list[Doc] = []
-        if stem in _OF_OTHERS or looked >= MAX_FOLDERS:
-            continue
-        if step is None or "=" in stem:
-            looked += 1
-            inside = api.artifacts(run_id, path)
-        if step is not None:
-            aliases, metadata = _lightning(api, run_id, path, inside)
-            uri = f"{artifact_uri.rstrip('/')}/{path}" if artifact_uri else None
-            yield TrackerCheckpoint(f"{run_id}/{path}", stem, step, uri, aliases, metadata)
-        elif "/" not in path:
-            folders += [each for each in inside if each.get("is_dir")]
-
-
-def _lightning(api: MlflowApi, run_id: str, path: str, inside: list[Doc]) -> tuple[list[str], dict[str, Any]]:
-    """What Lightning's logger writes beside: aliases.txt, a list in Python's notation, and metadata.yaml."""
-    names = {str(each.get("path", "")).rpartition("/")[2] for each in inside}
-    if "aliases.txt" not in names:
-        return [], {}
-    try:
-        found = ast.literal_eval(api.artifact_text(run_id, f"{path}/aliases.txt").strip() or "[]")
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        found = []
-    aliases = [str(each) for each in found if isinstance(each, str)] if isinstance(found, list) else []
-    lines = api.artifact_text(run_id, f"{path}/metadata.yaml").splitlines() if "metadata.yaml" in names else []
-    pairs = (line.partition(": ") for line in lines if ": " in line)
-    return aliases, {key.strip(): value.strip()[:500] for key, _, value in pairs}
 
 
 def _member(doc: Doc, name: str) -> Doc:

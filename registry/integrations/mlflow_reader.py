@@ -4,19 +4,29 @@ Many runs and models come with one call. A model's step is not part of the model
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from hashlib import blake2b
+from threading import Lock
 from typing import Any, Final
 
 from registry import strict_json
 from registry.errors import Invalid
-from registry.integrations.mlflow_api import Doc, MlflowApi
-from registry.integrations.mlflow_checkpoints import from_artifacts, from_model
+from registry.integrations.http import AT_ONCE
+from registry.integrations.mlflow_api import Doc, MlflowSource
+from registry.integrations.mlflow_artifacts import ArtifactFolders
+from registry.integrations.mlflow_checkpoints import aliases_of, from_model
+from registry.integrations.mlflow_curves import Points, curve_of, read_points, read_points_of_runs
+from registry.integrations.mlflow_versions import ModelRegistry, Version
 from registry.integrations.mlflow_words import OWN, OWN_METRIC, STATES, config_of, moment, number
 from registry.integrations.open import Place
+from registry.integrations.parallel import in_order
 from registry.integrations.shapes import Batch, Skipped, TrackerCheckpoint, TrackerDataset, TrackerRun, TrackerSeries
 from registry.trackers.links import clean_uri
 
 MAX_CURVES: Final = 200  # of a run; those that say most of a training come first
+SHORT: Final = 2_000  # steps; curves of so many runs are worth one call for all, longer ones a call each
+POINTS_AHEAD: Final = 1_000_000  # that are kept: 24 MB
 _FIRST: Final = ("loss", "lr", "learning_rate", "grad_norm", "tokens")
 _KEPT: Final = ("mlflow.parentRunId", "mlflow.note.content", "mlflow.source.name")
 
@@ -29,11 +39,15 @@ class NoExperiment(Invalid):
 class MlflowReader:
     """A `TrackerReader`. The documents of the runs of one batch are kept until the next."""
 
-    def __init__(self, api: MlflowApi, place: Place) -> None:
+    def __init__(self, api: MlflowSource, place: Place) -> None:
         self._api, self._place = api, place
+        self._registry = ModelRegistry(api)
+        self._folders = ArtifactFolders(api)
+        self._lock = Lock()
         self._docs: dict[str, Doc] = {}
         self._names: dict[str, str] = {}
-        self._histories: dict[tuple[str, str], list[Doc]] = {}
+        self._histories: dict[tuple[str, str], Points] = {}  # for values of models
+        self._ahead: dict[tuple[str, str], Points] = {}  # for curves that are asked for next
 
     def batches(self, position: str | None) -> Iterator[Batch]:
         if not self._place.project:
@@ -53,39 +67,81 @@ class MlflowReader:
         self._forget()
         return self._read(self._api.run(run_id))
 
+    def read_ahead(self, wanted: Sequence[tuple[TrackerRun, Mapping[str, str]]]) -> None:
+        self._ahead.clear()
+        runs_of: dict[str, list[str]] = {}
+        for run, known in wanted:
+            for key, _, last in self._due(run, known)[0]:
+                if last < SHORT:
+                    runs_of.setdefault(key, []).append(run.run_id)
+        shared = [(key, run_ids) for key, run_ids in runs_of.items() if len(run_ids) > 1]
+        many = in_order(lambda pair: (pair[0], dict(read_points_of_runs(self._api, pair[1], pair[0]))), shared)
+        with closing(many):
+            for key, found in many:
+                self._ahead |= {(run_id, key): points for run_id, points in found.items()}
+                if sum(map(len, self._ahead.values())) > POINTS_AHEAD:
+                    break
+
     def series(self, run: TrackerRun, known: Mapping[str, str]) -> Iterator[tuple[TrackerSeries, str]]:
-        latest = {str(each.get("key")): each for each in _of(self._doc(run), "data", "metrics")}
-        wanted: list[str] = []
-        left: list[str] = []
-        for key in sorted(latest, key=_importance):
-            if not key.startswith(OWN_METRIC):
-                (left if key.startswith("system/") or len(wanted) >= MAX_CURVES else wanted).append(key)
-        for key in wanted:
-            mark = "{step}:{timestamp}:{value}".format(**{"step": 0, "timestamp": 0, "value": ""} | dict(latest[key]))
-            if known.get(key) != mark:
-                yield _curve(key, self._history(run.run_id, key)), mark
+        due, left = self._due(run, known)
+        for (key, mark, _), points in zip(due, in_order(lambda each: self._points(run, each[0]), due), strict=True):
+            yield curve_of(key, points), mark
         if left and "" not in known:
             reason = f"curves of the machine, and more than {MAX_CURVES} curves, are left out"
-            yield TrackerSeries("", (), (), (Skipped(f"{len(left)} curves of {run.name}", reason),)), "left out"
+            yield TrackerSeries("", (), (), (Skipped(f"{left} curves of {run.name}", reason),)), "left out"
+
+    def _due(self, run: TrackerRun, known: Mapping[str, str]) -> tuple[list[tuple[str, str, int]], int]:
+        """The curves that changed: name, text of their end, and last step; and how many are left out."""
+        latest = {str(each.get("key")): each for each in _of(self._doc(run), "data", "metrics")}
+        own = [key for key in sorted(latest, key=_importance) if not key.startswith(OWN_METRIC)]
+        usable = [key for key in own if not key.startswith("system/")][:MAX_CURVES]
+        due = []
+        for key in usable:
+            step, at, value = (latest[key].get(name, 0) for name in ("step", "timestamp", "value"))
+            mark = f"{step}:{at}:{value}"
+            if known.get(key) != mark:
+                due.append((key, mark, int(step)))
+        return due, len(own) - len(usable)
+
+    def _points(self, run: TrackerRun, key: str) -> Points:
+        ahead = self._ahead.pop((run.run_id, key), None)
+        return read_points(self._api, run.run_id, key) if ahead is None else ahead
 
     def checkpoints(self, runs: Sequence[TrackerRun]) -> Iterator[tuple[str, TrackerCheckpoint]]:
+        self._histories.clear()
         by_experiment: dict[str, list[TrackerRun]] = {}
         for run in runs:
             by_experiment.setdefault(run.project_id or "", []).append(run)
+        versions = self._registry.versions([run.run_id for run in runs])
         for experiment, own in by_experiment.items():
-            yield from self._models(experiment, {run.run_id: run for run in own})
-        for run in runs:
-            self._histories.clear()
-            for found in from_artifacts(
-                self._api, run.run_id, str(_of(self._doc(run), "info").get("artifact_uri", ""))
-            ):
-                yield run.run_id, found
+            for run_id, found in self._models(experiment, {run.run_id: run for run in own}, versions):
+                versions[run_id] = [v for v in versions.get(run_id, ()) if not v.is_of(found.external_id, found.uri)]
+                yield run_id, found
+        places = {run.run_id: str(_of(self._doc(run), "info").get("artifact_uri", "")) for run in runs}
+        for run_id, of_run in self._folders.of_runs(places):
+            for found in of_run:
+                registered = [each for each in versions.get(run_id, ()) if each.is_of("", found.uri)]
+                yield run_id, replace(found, aliases=(*found.aliases, *aliases_of(registered)))
+                versions[run_id] = [each for each in versions.get(run_id, ()) if each not in registered]
+        for run_id, rest in versions.items():
+            for version in rest:
+                yield run_id, version.as_checkpoint()
 
-    def _models(self, experiment: str, runs: Mapping[str, TrackerRun]) -> Iterator[tuple[str, TrackerCheckpoint]]:
-        for model in self._api.models_of_runs(experiment, list(runs)):
-            run_id = str(_of(model, "info").get("source_run_id", ""))
-            if run_id in runs:
-                yield run_id, from_model(model, self._steps(runs[run_id]), lambda *point: self._value_at(*point))
+    def _models(
+        self, experiment: str, runs: Mapping[str, TrackerRun], versions: Mapping[str, Sequence[Version]]
+    ) -> Iterator[tuple[str, TrackerCheckpoint]]:
+        steps = {run_id: self._steps(run) for run_id, run in runs.items()}
+
+        def read(run_ids: Sequence[str]) -> list[tuple[str, TrackerCheckpoint]]:
+            return [
+                (run_id, from_model(model, steps[run_id], self._value_at, versions.get(run_id, ())))
+                for model in self._api.models_of_runs(experiment, run_ids)
+                if (run_id := str(_of(model, "info").get("source_run_id", ""))) in runs
+            ]
+
+        some = -(-len(runs) // AT_ONCE)
+        for found in in_order(read, [list(runs)[at : at + some] for at in range(0, len(runs), some)]):
+            yield from found
 
     def _steps(self, run: TrackerRun) -> dict[str, int]:
         """Model id to step, from the outputs of the run."""
@@ -95,19 +151,17 @@ class MlflowReader:
     def _value_at(self, run_id: str, key: str, step: int, timestamp: int) -> float | None:
         """What a run's own metric says at a point; None where it has no such point."""
         doc = self._docs.get(run_id)
-        points = [] if doc is None else [each for each in _of(doc, "data", "metrics") if each.get("key") == key]
-        for point in [*points, *self._history(run_id, key)]:
-            if (int(point.get("step", 0)), int(point.get("timestamp", 0))) == (step, timestamp):
+        for point in [] if doc is None else _of(doc, "data", "metrics"):
+            if (point.get("key"), int(point.get("step", 0)), int(point.get("timestamp", 0))) == (key, step, timestamp):
                 return number(point.get("value"))
-        return None
-
-    def _history(self, run_id: str, key: str) -> list[Doc]:
-        """The points of a metric; kept while one run is looked at."""
-        if (run_id, key) not in self._histories:
-            if len(self._histories) > 50:
-                self._histories.clear()
-            self._histories[run_id, key] = list(self._api.history(run_id, key))
-        return self._histories[run_id, key]
+        points = self._histories.get((run_id, key))
+        if points is None:
+            points = read_points(self._api, run_id, key)
+            with self._lock:
+                if sum(map(len, self._histories.values())) > POINTS_AHEAD:
+                    self._histories.clear()
+                self._histories[run_id, key] = points
+        return points.value_at(step, timestamp)
 
     def _doc(self, run: TrackerRun) -> Doc:
         if run.run_id not in self._docs:
@@ -117,6 +171,7 @@ class MlflowReader:
     def _forget(self) -> None:
         self._docs.clear()
         self._histories.clear()
+        self._ahead.clear()
 
     def _read(self, doc: Doc) -> TrackerRun:
         info = _of(doc, "info")
@@ -195,30 +250,6 @@ def _source(text: str) -> str | None:
 def _importance(key: str) -> tuple[bool, str]:
     words = key.rpartition("/")[2]
     return not any(word in words for word in _FIRST), key
-
-
-def _curve(key: str, points: Sequence[Doc]) -> TrackerSeries:
-    """One value a step: the one logged last. A bare NaN, which MLflow stores as three zeros, is no point."""
-    found: dict[int, tuple[int, float]] = {}
-    bare, negative, repeated = 0, 0, 0
-    for point in points:
-        step, at, value = int(point.get("step", 0)), int(point.get("timestamp", 0)), number(point.get("value"))
-        if value is None or (step, at, value) == (0, 0, 0.0):
-            bare += 1
-        elif step < 0:
-            negative += 1
-        else:
-            repeated += step in found
-            if step not in found or at >= found[step][0]:
-                found[step] = (at, value)
-    reasons = (
-        (bare, "value, time and step are 0: what MLflow stores for a NaN that it could not read"),
-        (negative, "steps below 0"),
-        (repeated, "steps logged before; the last value of each counts"),
-    )
-    skipped = [Skipped(f"{count} points of {key}", reason) for count, reason in reasons if count]
-    steps = sorted(found)
-    return TrackerSeries(key, steps, [found[step][1] for step in steps], skipped)
 
 
 def _of(doc: Doc, *names: str) -> Any:

@@ -167,6 +167,11 @@ class TrackerReader(Protocol):
         """One run. Raises TrackerRunNotFound; a deleted run is given with `deleted`."""
         ...
 
+    def read_ahead(self, wanted: Sequence[tuple[TrackerRun, Mapping[str, str]]]) -> None:
+        """`series` is asked for of each of these next, with what is known: a tracker that tells of many runs with one
+        call may read them now."""
+        ...
+
     def series(self, run: TrackerRun, known: Mapping[str, str]) -> Iterator[tuple[TrackerSeries, str]]:
         """The run's curves, each with a text that changes when the curve does; those with the text known are left out.
 

@@ -70,6 +70,9 @@ class WandbReader:
         check_names(run_id)
         return self._read(self._api.run(f"{self._path()}/{run_id}"))
 
+    def read_ahead(self, wanted: Sequence[tuple[TrackerRun, Mapping[str, str]]]) -> None:
+        """Nothing: each history is a scan of its own."""
+
     def series(self, run: TrackerRun, known: Mapping[str, str]) -> Iterator[tuple[TrackerSeries, str]]:
         """Only rows behind those that were read before, whose place each curve's text says."""
         begins, axis = max((read_mark(mark) for mark in known.values()), default=(0, ""))

@@ -18,11 +18,11 @@ from registry.integrations.wandb_words import OURS, check_names
 from registry.strict_json import special_name
 
 MAX_TOLD: Final = 100  # checkpoints in one run's summary: the newest, and those that an alias points at
-MAX_SUSPECTS: Final = 5  # that are named in tags
+MAX_NAMED: Final = 5  # checkpoints of a verdict that are named in tags
+VERDICTS: Final = ("suspect", "deleted")  # that tags name
 MAX_TAG: Final = 64  # characters; W&B refuses longer ones
 ALIVE: Final = ("running", "pending", "preempting")
 _ENTRY: Final = f"{OURS}checkpoint-"
-_SUSPECT: Final = f"{OURS}suspect:"
 _STEP: Final = re.compile(r"step (\d+), attempt (\d+)")
 
 
@@ -35,7 +35,7 @@ class WandbWriter:
     def push_checkpoints(self, run_id: str, checkpoints: Sequence[CheckpointPush]) -> Iterator[tuple[str, str | None]]:
         """Details of checkpoints. Those of a run that is alive there are not given back: they stay due."""
         run = self._api.run(self._path(run_id))
-        self._set_tags(run, _suspects(run.tags or (), checkpoints))
+        self._set_tags(run, _with_verdicts(run.tags or (), checkpoints))
         if run.state in ALIVE:
             return
         entries = dict(_mapping(run.summary_metrics))
@@ -81,12 +81,16 @@ def told_tags(tags: Sequence[str], values: Mapping[str, str | None]) -> list[str
     return kept
 
 
-def _suspects(tags: Sequence[str], checkpoints: Sequence[CheckpointPush]) -> list[str]:
-    """The tags that name suspect checkpoints, with those of this push as they are now."""
-    named = {f"{_SUSPECT}{push.name}"[:MAX_TAG]: push.verdict == "suspect" for push in checkpoints}
-    kept = [tag for tag in tags if tag not in named]
-    room = MAX_SUSPECTS - sum(tag.startswith(_SUSPECT) for tag in kept)
-    return kept + [tag for tag, suspect in named.items() if suspect][: max(room, 0)]
+def _with_verdicts(tags: Sequence[str], checkpoints: Sequence[CheckpointPush]) -> list[str]:
+    """The tags that name suspect and deleted checkpoints, with those of this push as they are now."""
+    kept = list(tags)
+    for verdict in VERDICTS:
+        before = f"{OURS}{verdict}:"
+        named = {f"{before}{push.name}"[:MAX_TAG]: push.verdict == verdict for push in checkpoints}
+        kept = [tag for tag in kept if tag not in named]
+        room = MAX_NAMED - sum(tag.startswith(before) for tag in kept)
+        kept += [tag for tag, is_so in named.items() if is_so][: max(room, 0)]
+    return kept
 
 
 def told_entries(summary: Mapping[str, Any], checkpoints: Sequence[CheckpointPush]) -> dict[str, Any]:

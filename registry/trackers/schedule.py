@@ -8,6 +8,7 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from registry.db import now
+from registry.ids import from_text
 from registry.jobs.delivery import Event
 from registry.jobs.queue import ask_for
 from registry.models import Checkpoint, TrackerLink, TrackerSetting, TrackerState
@@ -25,7 +26,7 @@ from registry.trackers.settings import Tracking, read_tracking
 from registry.upsert import chunks
 
 AT_ONCE: Final = 200  # links a turn: the rest are due still
-TOPICS: Final = ("checkpoint.", "alias.", "score.", "suspicion.")
+TOPICS: Final = ("checkpoint.", "alias.", "score.")
 WORKER: Final = "worker"
 
 
@@ -49,7 +50,7 @@ def ask_for_pushes(session: Session, events: Sequence[Event]) -> None:
     by_project: dict[int, set[int]] = {}
     for event in events:
         if event.topic.startswith(TOPICS):
-            by_project.setdefault(event.project_id, set()).add(event.subject_id)
+            by_project.setdefault(event.project_id, set()).update(_checkpoints_of(event))
     pushing = {
         row.project_id: Tracking(row.push_mlflow, row.push_wandb, row.best_by, row.refresh_seconds)
         for chunk in chunks(sorted(by_project))
@@ -74,6 +75,12 @@ def want_pushes_of_project(session: Session, project_id: int) -> None:
     """All links of a project, as when pushing was switched on just now."""
     links = read_links(session, links_select().where(TrackerLink.project_id == project_id).order_by(TrackerLink.id))
     want_pushes(session, links, read_tracking(session, project_id))
+
+
+def _checkpoints_of(event: Event) -> set[int]:
+    """Of an alias also the checkpoint that it left: that may be of another run."""
+    left = from_text(str(event.detail.get("from") or ""))
+    return {event.subject_id} if left is None else {event.subject_id, left}
 
 
 def _unseen_select() -> Any:

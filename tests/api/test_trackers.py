@@ -114,8 +114,24 @@ def test_tracking_is_off_until_somebody_switches_it_on(client: TestClient, run: 
     assert client.patch(path, json={"push": True}).status_code == 422
 
 
-def test_an_import_is_one_job_however_often_it_is_asked_for(client: TestClient, run: str) -> None:
+def test_an_import_is_one_job_however_often_it_is_asked_for(database: Database, tmp_path: Path, run: str) -> None:
     body = {"kind": "mlflow", "project": "p", "uri": "http://jane:s3cret@mlflow.example.org", "experiment": "e"}
+    with client_of(database, tmp_path, tracker_hosts=("mlflow.example.org",)) as client:
+        _ask_for_one(client, body)
+
+
+def test_a_host_that_nobody_listed_is_refused_at_once_with_the_way_to_list_it(client: TestClient, run: str) -> None:
+    body = {"kind": "mlflow", "project": "p", "uri": "http://jane:s3cret@10.0.0.7:5000/x", "experiment": "e"}
+    answer = client.post(f"{API}/imports/tracker", json=body)
+    problem = answer.json()
+    assert (answer.status_code, problem["type"]) == (422, "/problems/tracker-host-not-listed")
+    assert [each["pointer"] for each in problem["errors"]] == ["/uri"]
+    assert "adds 10.0.0.7 to that list" in problem["detail"]
+    assert "s3cret" not in answer.text
+    assert client.get(f"{API}/jobs").json()["items"] == []
+
+
+def _ask_for_one(client: TestClient, body: dict[str, str]) -> None:
     first = client.post(f"{API}/imports/tracker", json=body)
     assert first.status_code == 202
     assert first.json()["arguments"] == {

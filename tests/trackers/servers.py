@@ -16,6 +16,8 @@ from typing import Any
 import urllib3
 
 HOME = Path(__file__).parents[2] / ".venv-trackers" / "bin"
+# Jobs of its own (none of ours) would take ten processes more.
+QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "1", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
 
 
 def free_port() -> int:
@@ -51,7 +53,7 @@ class MlflowServer:
         with (self.folder / "mlflow.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "--port", str(self.port), *self.options],
-                env=os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "1"} | dict(self.environment),
+                env=os.environ | QUIET | dict(self.environment),
                 cwd=self.folder,
                 stdout=log,
                 stderr=log,
@@ -108,28 +110,35 @@ class MlflowServer:
         params: Mapping[str, str] | None = None,
         metrics: Sequence[tuple[str, Any, int]] = (),
         tags: Mapping[str, str] | None = None,
-        model: str | None = None,
     ) -> None:
         """Metrics as (name, value, step); the step is also the second that each was logged at."""
-        points = [
-            {"key": key, "value": value, "step": step, "timestamp": 1_700_000_000_000 + step * 1000}
-            | ({"model_id": model} if model else {})
-            for key, value, step in metrics
-        ]
-        body: dict[str, Any] = {"run_id": run_id, "metrics": points}
+        body: dict[str, Any] = {"run_id": run_id, "metrics": [_point(*each) for each in metrics]}
         body["params"] = [{"key": key, "value": value} for key, value in (params or {}).items()]
         body["tags"] = [{"key": key, "value": value} for key, value in (tags or {}).items()]
         self.call("POST", "runs/log-batch", body)
 
     def log_model(self, experiment: str, run_id: str, name: str, step: int, **scores: Any) -> str:
-        body = {"experiment_id": experiment, "name": name, "source_run_id": run_id}
-        model_id = str(self.call("POST", "logged-models", body)["model"]["info"]["model_id"])
-        self.call("POST", "runs/outputs", {"run_id": run_id, "models": [{"model_id": model_id, "step": step}]})
-        done = {"model_id": model_id, "status": "LOGGED_MODEL_READY"}
-        self.call("PATCH", f"logged-models/{model_id}", done)
-        if scores:
-            self.log(run_id, metrics=[(key, value, step) for key, value in scores.items()], model=model_id)
-        return model_id
+        return self.log_models(experiment, run_id, [(name, step, scores)])[0]
+
+    def log_models(
+        self, experiment: str, run_id: str, models: Sequence[tuple[str, int, Mapping[str, Any]]]
+    ) -> list[str]:
+        """Models as (name, step, scores); gives their ids."""
+        ids = []
+        for name, _, _ in models:
+            body = {"experiment_id": experiment, "name": name, "source_run_id": run_id}
+            ids.append(str(self.call("POST", "logged-models", body)["model"]["info"]["model_id"]))
+            self.call("PATCH", f"logged-models/{ids[-1]}", {"model_id": ids[-1], "status": "LOGGED_MODEL_READY"})
+        tied = [{"model_id": model_id, "step": step} for model_id, (_, step, _) in zip(ids, models, strict=True)]
+        self.call("POST", "runs/outputs", {"run_id": run_id, "models": tied})
+        points = [
+            _point(key, value, step) | {"model_id": model_id}
+            for model_id, (_, step, scores) in zip(ids, models, strict=True)
+            for key, value in scores.items()
+        ]
+        if points:
+            self.call("POST", "runs/log-batch", {"run_id": run_id, "metrics": points})
+        return ids
 
     def finish(self, run_id: str, status: str = "FINISHED") -> None:
         self.call("POST", "runs/update", {"run_id": run_id, "status": status, "end_time": 1_700_000_900_000})
@@ -140,3 +149,7 @@ class MlflowServer:
     def models(self, experiment: str, run_id: str) -> list[Any]:
         body = {"experiment_ids": [experiment], "filter": f"source_run_id = '{run_id}'", "max_results": 1000}
         return list(self.call("POST", "logged-models/search", body).get("models", ()))
+
+
+def _point(key: str, value: Any, step: int) -> dict[str, Any]:
+    return {"key": key, "value": value, "step": step, "timestamp": 1_700_000_000_000 + step * 1000}

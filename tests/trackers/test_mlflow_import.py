@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from registry.checkpoints.detail import read_config
 from registry.db import Database
-from registry.models import Checkpoint, CheckpointMetric, Replica
+from registry.models import Checkpoint, CheckpointMetric, CheckpointTag, Replica
 from registry.overview.scores import metrics_of_run, scores_of_run
 from registry.runs import find_run
 from registry.series import read_series
@@ -32,8 +32,8 @@ def filled(server: MlflowServer) -> str:
         run_id = server.start_run(experiment, f"run-{number}", at=1_700_000_000_000 + number, phase="sft")
         points = [("loss", 3.0 / step, step) for step in range(1, 2 * MODELS + 1)]
         server.log(run_id, params={"optimizer.lr": "1e-4", "layers": "24"}, metrics=points)
-        for step in range(1, MODELS + 1):
-            server.log_model(experiment, run_id, f"checkpoint-{step}", step, gsm8k=step / 100)
+        models = [(f"checkpoint-{step}", step, {"gsm8k": step / 100}) for step in range(1, MODELS + 1)]
+        server.log_models(experiment, run_id, models)
         server.finish(run_id)
         run_ids.append(run_id)
     server.call("POST", "runs/delete", {"run_id": run_ids[-1]})
@@ -168,7 +168,7 @@ def test_a_wrong_address_is_a_clear_state(server: MlflowServer, registry: Regist
     assert job.state == ("waiting" if code == "tracker-unreachable" else "failed")
 
 
-def test_a_store_of_files_is_read_through_its_server(tmp_path: Path, sqlite: Database) -> None:
+def test_a_store_of_files_is_the_same_through_its_server_and_by_its_path(tmp_path: Path, sqlite: Database) -> None:
     if not (HOME / "mlflow").exists():
         pytest.skip("no MLflow server is installed; `make test-trackers` installs one")
     store = tmp_path / "mlruns"
@@ -179,8 +179,12 @@ def test_a_store_of_files_is_read_through_its_server(tmp_path: Path, sqlite: Dat
         experiment = server.experiment("files")
         run_id = server.start_run(experiment, "of-files")
         server.log(run_id, params={"lr": "0.1"}, metrics=[("loss", "NaN", 1), ("loss", 2.0, 2)])
-        server.log_model(experiment, run_id, "checkpoint-2", 2, gsm8k=0.25)
-        registry = Registry(sqlite, tmp_path)
+        model_id = server.log_model(experiment, run_id, "checkpoint-2", 2, gsm8k=0.25)
+        server.call("POST", "registered-models/create", {"name": "llm"})
+        version = {"name": "llm", "source": f"models:/{model_id}", "model_id": model_id, "run_id": run_id}
+        server.call("POST", "model-versions/create", version)
+        server.call("POST", "registered-models/alias", {"name": "llm", "alias": "champion", "version": "1"})
+        registry = Registry(sqlite, tmp_path, allowed=("127.0.0.1", str(store)))
         report = registry.import_experiment(server.uri, "files")
         assert (report["runs_created"], report["checkpoints_created"], report["scores_recorded"]) == (1, 1, 1)
         before = registry.counts()
@@ -188,6 +192,15 @@ def test_a_store_of_files_is_read_through_its_server(tmp_path: Path, sqlite: Dat
         assert registry.counts() == before
     finally:
         server.kill()
+    (tmp_path / "other").mkdir()
+    with fresh_database("sqlite", tmp_path / "other") as database:
+        by_path = Registry(database, tmp_path, allowed=(str(store),))
+        assert by_path.import_experiment(str(store), "files")["checkpoints_created"] == 1
+        assert by_path.counts() == before
+        for each in (registry, by_path):
+            with each.database.read() as session:
+                aliases = select(CheckpointTag.value).where(CheckpointTag.name == "mlflow.aliases")
+                assert session.scalars(aliases).all() == ["llm@champion"]
 
 
 def test_a_server_that_is_killed_in_the_middle_and_started_again_costs_nothing(

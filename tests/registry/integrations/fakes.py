@@ -46,6 +46,9 @@ class MemoryTracker:
                 return each
         raise TrackerRunNotFound(f"no run {run_id}")
 
+    def read_ahead(self, wanted: Sequence[tuple[TrackerRun, Mapping[str, str]]]) -> None:
+        """Nothing."""
+
     def series(self, run: TrackerRun, known: Mapping[str, str]) -> Iterator[tuple[TrackerSeries, str]]:
         for curve in self.curves.get(run.run_id, ()):
             mark = str(len(curve.steps))

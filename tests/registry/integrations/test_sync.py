@@ -12,10 +12,13 @@ from sqlalchemy import func, select, update
 from registry.aliases import move_alias
 from registry.attempts import list_attempts
 from registry.checkpoints.detail import read_config
+from registry.checkpoints.registration import ReplicaSpec
+from registry.checkpoints.replicas import add_replicas
 from registry.config import Settings
 from registry.db import Base, Database, now
 from registry.evals.scores import NewScore, record_scores
 from registry.ids import to_text
+from registry.incidents.suspicion import say_suspect
 from registry.integrations import importing, pushing, refreshing
 from registry.integrations.disagreements import read_views
 from registry.integrations.shapes import (
@@ -30,10 +33,11 @@ from registry.integrations.shapes import (
 )
 from registry.jobs.queue import JobRow, list_jobs
 from registry.jobs.worker import JobWorker
-from registry.models import Checkpoint, Job, Run, TrackerState
+from registry.models import Checkpoint, CheckpointTag, Job, Replica, Run, TrackerState
 from registry.overview.scores import metrics_of_run, scores_of_run
 from registry.runs import RunSpec, find_run, start_run
 from registry.series import read_series
+from registry.storage.removal import note_gone
 from registry.trackers.imports import ask_for_import
 from registry.trackers.linking import LinkRow, get_link, link_run, list_links
 from registry.trackers.links import TrackerPlace
@@ -187,6 +191,21 @@ def test_an_import_again_brings_only_what_is_new(world: World) -> None:
         losses = dict(session.execute(select(Checkpoint.step, Checkpoint.loss)).all())
         assert losses == {1_000: 1 / 1_001, 5_500: 1 / 5_501}
     assert world.link().next_check_at is None
+
+
+def test_aliases_that_move_there_are_followed(world: World) -> None:
+    world.tracker.models["r1"] = [replace(MODEL, aliases=("llm@champion", "llm@next"))]
+    world.import_all()
+
+    def said() -> list[str]:
+        with world.database.read() as session:
+            return list(session.scalars(select(CheckpointTag.value).where(CheckpointTag.name == "mlflow.aliases")))
+
+    assert said() == ["llm@champion, llm@next"]
+    for aliases, expected in ((("llm@next",), ["llm@next"]), ((), []), (("llm@champion",), ["llm@champion"])):
+        world.tracker.models["r1"] = [replace(MODEL, aliases=aliases)]
+        world.import_all()
+        assert said() == expected
 
 
 def test_an_import_goes_on_where_a_worker_died(world: World) -> None:
@@ -449,6 +468,63 @@ def test_a_deleted_checkpoint_is_told_as_deleted_and_a_loss_that_is_no_number_as
     world.refresh()
     assert world.tracker.told[to_text(gone)].verdict == "deleted"
     assert "step 2000" in world.tracker.told_run["newest"]
+
+
+def test_a_checkpoint_whose_copies_are_all_gone_is_told_as_deleted_at_once_and_is_newest_no_longer(
+    world: World,
+) -> None:
+    linked(world)
+    pushing_on(world)
+    with world.database.write() as session:
+        run = find_run(session, "p", "llama-7b")
+        kept = make_checkpoint(session, run, 2_000, replica="/ckpt/2000")
+        gone = make_checkpoint(session, run, 3_000, replica="/ckpt/3000")
+    world.work()
+    assert "step 3000" in world.tracker.told_run["newest"]
+    with world.database.write() as session:
+        copy = session.scalars(select(Replica.id).where(Replica.checkpoint_id == gone)).one()
+        note_gone(session, copy, actor="jane")
+        note_gone(session, copy, actor="jane")
+    world.tracker.calls.clear()
+    world.work()
+    assert world.tracker.calls == ["push", "push_run"]
+    told = world.tracker.told[to_text(gone)]
+    assert (told.verdict, told.path) == ("deleted", None)
+    assert world.tracker.told[to_text(kept)].verdict == "ok"
+    assert "step 2000" in world.tracker.told_run["newest"]
+    with world.database.write() as session:
+        add_replicas(session, gone, [ReplicaSpec("/ckpt/3000", "shared")], (), actor="jane")
+    world.work()
+    assert world.tracker.told[to_text(gone)].verdict == "ok"
+
+
+def test_a_persons_suspicion_is_told_and_taken_back(world: World) -> None:
+    linked(world)
+    pushing_on(world)
+    with world.database.write() as session:
+        number = make_checkpoint(session, find_run(session, "p", "llama-7b"), 2_000)
+    for suspect, verdict in ((True, "suspect"), (False, "ok")):
+        with world.database.write() as session:
+            checkpoint = session.get_one(Checkpoint, number)
+            say_suspect(session, checkpoint, suspect=suspect, reason="spikes", actor="jane")
+        world.work()
+        assert world.tracker.told[to_text(number)].verdict == verdict
+
+
+def test_an_alias_that_moves_to_another_run_is_taken_from_the_one_that_it_left(world: World) -> None:
+    linked(world)
+    pushing_on(world)
+    with world.database.write() as session:
+        number = make_checkpoint(session, find_run(session, "p", "llama-7b"), 2_000)
+        other = make_checkpoint(session, make_run(session, world.project, "not linked"), 2_000)
+        move_alias(session, world.project.id, "production", number, actor="jane")
+    world.work()
+    assert world.tracker.told[to_text(number)].aliases == ("production",)
+    with world.database.write() as session:
+        move_alias(session, world.project.id, "production", other, actor="jane")
+    world.work()
+    assert world.tracker.told[to_text(number)].aliases == ()
+    assert "production" not in world.tracker.told_run
 
 
 def test_a_tracker_that_is_down_for_a_day_delays_and_loses_nothing(world: World) -> None:

@@ -120,8 +120,10 @@ def test_verdicts_follow(writer: TrackerWriter, there: Wandb) -> None:  # noqa: 
     list(writer.push_checkpoints("r1", [replace(PUSH, verdict="suspect")]))
     assert there.runs["r1"]["tags"] == ["sft", "cairn/suspect:checkpoint-100"]
     list(writer.push_checkpoints("r1", [replace(PUSH, verdict="deleted", aliases=())]))
-    assert there.runs["r1"]["tags"] == ["sft"]
+    assert there.runs["r1"]["tags"] == ["sft", "cairn/deleted:checkpoint-100"]
     assert stored(there)["cairn/checkpoint-100"]["verdict"] == "deleted"
+    list(writer.push_checkpoints("r1", [replace(PUSH, verdict="ok")]))
+    assert there.runs["r1"]["tags"] == ["sft"]
 
 
 def test_a_summary_stays_bounded_and_keeps_what_is_aliased(writer: TrackerWriter, there: Wandb) -> None:  # noqa: F811

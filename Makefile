@@ -24,9 +24,11 @@ $(BIN)/uv: requirements/uv.txt
 	@touch $@
 
 # What running Cairn needs; our own two distributions are linked, so that an edit is live.
+# Compiled now, so that no start of the service has to.
 $(VENV)/.serve: $(BIN)/uv requirements/serve.txt pyproject.toml client/pyproject.toml
-	$(UV) -r requirements/serve.txt
+	$(UV) --compile-bytecode -r requirements/serve.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --offline -e ./client -e .
+	@$(BIN)/python -m compileall -q api registry ui migrations demo client/cairn
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.serve requirements/trackers.txt requirements/dev.txt

@@ -60,7 +60,8 @@ async def write_session(request: Request) -> AsyncIterator[Session]:
     except BaseException:
         await _finish(session.close)
         raise
-    await _finish(partial(_commit, session))
+    if session.in_transaction():  # else the route committed in its own thread, and the session holds no connection
+        await _finish(partial(_commit, session))
 
 
 def _commit(session: Session) -> None:

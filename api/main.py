@@ -1,63 +1,48 @@
 """The application: routes, pages, problem handlers."""
 
 from collections.abc import Callable
+from typing import Any
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute
 
 from api import limits, openapi, problems
-from api.deps import CallerDep, get_caller, refuse_unknown_query
-from api.routes import (
-    aliases,
-    benchmarks,
-    bisects,
-    checkpoints,
-    decisions,
-    health,
-    imports,
-    incidents,
-    jobs,
-    lineage,
-    provenance,
-    records,
-    recovery,
-    runs,
-    storage,
-    trackers,
-    watches,
-)
+from api.deps import CallerDep
+from api.later import LaterRoutes
+from api.room import PREFIX
+from api.routes import aliases, checkpoints, health, incidents, jobs, lineage, runs, storage, trackers
 from registry.config import Settings
 from registry.db import Database
-from ui.pages import mount_pages
+from ui import pages
 
 VERSION = "0.1.0"
-PREFIX = "/api/v1"
-ROUTERS = [
-    room.router
-    for room in (
-        runs,
-        checkpoints,
-        lineage,
-        imports,
-        decisions,
-        benchmarks,
-        aliases,
-        incidents,
-        recovery,
-        storage,
-        trackers,
-        jobs,
-        bisects,
-        provenance,
-        records,
-        watches,
-    )
-]
 DESCRIPTION = """A checkpoint registry linked to experiment tracking.
 
 Ids are opaque strings. Times are ISO 8601 in UTC, sizes bytes, durations seconds. Non-finite numbers travel as the
 strings "NaN", "Infinity", "-Infinity". Errors are RFC 9457 problems. Unknown fields are refused.
 """
+
+
+def routes_of_records() -> list[BaseRoute]:
+    """What training jobs and orchestrators call: there from the first moment."""
+    rooms = (runs, checkpoints, lineage, aliases, incidents, storage, trackers, jobs, health)
+    return [route for room in rooms for route in room.router.routes]
+
+
+def routes_of_decisions() -> list[BaseRoute]:
+    """What weighs evidence, and the pages. numpy, statistics and templates are half of what there is to load."""
+    from api.routes import benchmarks, bisects, decisions, imports, provenance, records, recovery, watches
+
+    rooms = (imports, decisions, benchmarks, recovery, bisects, provenance, records, watches)
+    return [*(route for room in rooms for route in room.router.routes), *pages.routes()]
+
+
+def keep_decision(*asked: Any) -> int:
+    """Pages keep answers through the routes' own questions."""
+    from api.routes import records
+
+    return records.keep(*asked)
 
 
 def description_of(app: FastAPI) -> Callable[[CallerDep], JSONResponse]:
@@ -81,15 +66,15 @@ def create_app(settings: Settings, database: Database | None = None) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
     )
     app.state.settings = settings
-    app.state.keep_decision = records.keep  # pages keep answers through the routes' own questions
+    app.state.keep_decision = keep_decision
     app.state.database = database or Database(settings.database_url)
     problems.install(app)
-    for router in ROUTERS:  # the caller is known before a byte of the body is read
-        checks = [Depends(get_caller), Depends(refuse_unknown_query)]
-        app.include_router(router, prefix=PREFIX, responses=problems.RESPONSES, dependencies=checks)
+    pages.install_problems(app)
+    later = LaterRoutes(app, routes_of_decisions)
+    app.router.routes.extend(routes_of_records())
     app.add_api_route(f"{PREFIX}/openapi.json", description_of(app), include_in_schema=False)
-    app.include_router(health.router)
-    mount_pages(app)
+    app.router.routes.append(later)
+    app.state.later = later
     app.add_middleware(limits.BodyLimit, limit=settings.max_body_bytes)
-    app.openapi = lambda: openapi.describe(app, ROUTERS, PREFIX)  # type: ignore[method-assign]
+    app.openapi = lambda: openapi.describe(app, later)  # type: ignore[method-assign]
     return app

@@ -1,36 +1,40 @@
 """The OpenAPI description: what FastAPI derives, with the bodies that we validate ourselves."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
+from api.later import LaterRoutes
+from api.room import DescribedRoute
 from api.schemas.common import Problem
 
 TEMPLATE = "#/components/schemas/{model}"
 
 
-def describe(app: FastAPI, routers: Sequence[APIRouter], prefix: str) -> dict[str, Any]:
-    """The description, made once, of the routers included under a prefix.
+def describe(app: FastAPI, later: LaterRoutes) -> dict[str, Any]:
+    """The description, made once, of every route of a room.
 
     Every operation of theirs needs the bearer token and may answer a problem.
     """
     if app.openapi_schema:
         return app.openapi_schema
-    schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    later.load()
+    routes = [route for route in app.routes if isinstance(route, DescribedRoute)]
+    for route in routes:
+        route.describe()
+    schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=routes)
     components = schema.setdefault("components", {})
     schemas = components.setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     _define(schemas, TypeAdapter(Problem))
-    for route in (route for router in routers for route in router.routes if isinstance(route, APIRoute)):
+    for route in routes:
         models = _body_models(route.dependant)
         for method in route.methods or ():
-            operation = schema["paths"][prefix + route.path_format][method.lower()]
+            operation = schema["paths"][route.path_format][method.lower()]
             operation["security"] = [{"token": []}]
             if {"200", "201"} <= operation["responses"].keys():  # the same shape, whether it was made now or before
                 operation["responses"]["201"]["content"] = operation["responses"]["200"]["content"]

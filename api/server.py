@@ -4,15 +4,13 @@ import gc
 import logging
 import socket
 import sys
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Final
 
 import click
-from sqlalchemy.exc import OperationalError
 
 import migrations
-from registry import tokens
 from registry.config import BadSetting, Settings, read_settings
-from registry.db import Database
 from registry.errors import Invalid, RegistryError, Unavailable
 from registry.types import Scope
 
@@ -20,6 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sqlalchemy.orm import Session
+
+    from api.later import LaterRoutes
+    from registry.db import Database
+
+LATER_SECONDS: Final = 0.5  # after which a service that has begun to listen loads what its start left out
 
 
 class UnknownRevision(Invalid):
@@ -35,6 +38,7 @@ class AddressTaken(Unavailable):
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Run Cairn and look after it. Settings come from the environment; see the README."""
+    gc.set_threshold(50_000, 20, 100)  # what loads is no garbage: looking through it again and again took half a second
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
 
@@ -43,8 +47,7 @@ def main() -> None:
 def serve() -> None:
     """Serve the API and the pages; bring the database to the newest schema first."""
     settings = read_settings()
-    database = _open(settings)
-    _run(settings, database)
+    _run(settings, _open(settings))
 
 
 @main.command()
@@ -93,6 +96,8 @@ def token() -> None:
 @click.option("--project", "names", multiple=True, help="Bind it to this project; may be given again.")
 def create_token(name: str, scope: str, names: "Sequence[str]") -> None:
     """Make a token and print it. It can be read only now: the database keeps its hash."""
+    from registry import tokens
+
     with _open(read_settings()).write() as session:
         ids = [_project_id(session, each) for each in names] or None
         click.echo(tokens.issue_token(session, name, Scope(scope), project_ids=ids, actor="cairn-server"))
@@ -100,12 +105,14 @@ def create_token(name: str, scope: str, names: "Sequence[str]") -> None:
 
 @token.command("list")
 def list_tokens() -> None:
-    """Every token, without its secret."""
+    """Every token, without its secret: its id, scope, day, projects and name."""
+    from registry import tokens
     from registry.ids import to_text
 
     with _open(read_settings()).read() as session:
         for row in tokens.list_tokens(session):
-            state = "revoked" if row.revoked_at else "bound to projects" if row.bound else "every project"
+            projects = "every project" if row.projects is None else f"only {', '.join(row.projects) or 'none'}"
+            state = "revoked" if row.revoked_at else projects
             click.echo(f"{to_text(row.id)}  {row.scope:5}  {row.created_at:%Y-%m-%d}  {state:17}  {row.name}")
 
 
@@ -113,7 +120,7 @@ def list_tokens() -> None:
 @click.argument("token_id")
 def revoke_token(token_id: str) -> None:
     """End a token, by the id that `token list` shows."""
-    from registry import ids
+    from registry import ids, tokens
 
     with _open(read_settings()).write() as session:
         tokens.revoke_token(session, ids.id_or(token_id, tokens.TokenNotFound), actor="cairn-server")
@@ -148,8 +155,10 @@ def _project_id(session: "Session", name: str) -> int:
         raise ProjectNotFound(told) from None
 
 
-def _open(settings: Settings) -> Database:
+def _open(settings: Settings) -> "Database":
     """The database at the newest schema, with the admin token made at the first start."""
+    from registry import tokens
+
     database = _database(settings)
     if migrations.current_revision(database) != migrations.HEAD:
         _migrate(database, "head")
@@ -158,8 +167,10 @@ def _open(settings: Settings) -> Database:
     return database
 
 
-def _database(settings: Settings) -> Database:
+def _database(settings: Settings) -> "Database":
     """Raises BadSetting where its folder or its driver is missing."""
+    from registry.db import Database
+
     try:
         settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -171,7 +182,7 @@ def _database(settings: Settings) -> Database:
         raise BadSetting(f"CAIRN_DATABASE_URL needs {error.name}, which is not installed: {extra}.") from None
 
 
-def _migrate(database: Database, revision: str, *, down: bool = False) -> None:
+def _migrate(database: "Database", revision: str, *, down: bool = False) -> None:
     """Raises UnknownRevision, as where the database was made by a newer release than this one."""
     from alembic.util import CommandError
 
@@ -182,8 +193,10 @@ def _migrate(database: Database, revision: str, *, down: bool = False) -> None:
         raise UnknownRevision(f"{str(error).rstrip('.')}; {newest}.") from None
 
 
-def _login_link(settings: Settings, database: Database) -> str:
+def _login_link(settings: Settings, database: "Database") -> str:
     """Raises Unauthenticated where the admin token's file is gone."""
+    from registry import tokens
+
     try:
         secret = settings.admin_token_file.read_text().strip()
     except OSError:
@@ -192,7 +205,7 @@ def _login_link(settings: Settings, database: Database) -> str:
         return f"{settings.base_url}/login?code={tokens.issue_login_code(session, secret)}"
 
 
-def _run(settings: Settings, database: Database) -> None:
+def _run(settings: Settings, database: "Database") -> None:
     """Serve until stopped. The address is taken first: what is printed then is true. Raises AddressTaken."""
     import uvicorn
 
@@ -209,10 +222,12 @@ def _run(settings: Settings, database: Database) -> None:
         click.echo(f"\nServing on {settings.base_url}; log in there with a token.\n")
     click.echo(f"The admin token lies in {settings.admin_token_file}\n")
     sys.stdout.flush()
-    config = uvicorn.Config(create_app(settings, database), access_log=False, log_config=None)
-    gc.collect()
+    app = create_app(settings, database)
+    config = uvicorn.Config(app, access_log=False, log_config=None)
     gc.freeze()  # what is loaded by now stays: looking through it again took 130 ms in every second large answer
-    gc.set_threshold(50_000, 20, 100)
+    later = threading.Timer(LATER_SECONDS, _load_later, (app.state.later,))
+    later.daemon = True
+    later.start()
     watchdog = Watchdog(database, settings.watch_seconds, settings.lost_after_seconds)
     watchdog.start()
     lookout = Lookout(database)
@@ -223,10 +238,16 @@ def _run(settings: Settings, database: Database) -> None:
     try:
         uvicorn.Server(config).run(sockets=[listening])
     finally:
+        later.cancel()
         if beside is not None:
             beside.stop()
         watchdog.stop()
         lookout.stop()
+
+
+def _load_later(later: "LaterRoutes") -> None:
+    later.load()
+    gc.freeze()
 
 
 def _listen(settings: Settings) -> socket.socket:
@@ -251,7 +272,11 @@ def run() -> None:
     except RegistryError as error:
         click.echo(f"{error.title}: {error.message}", err=True)
         sys.exit(1)
-    except OperationalError as error:
+    except Exception as error:
+        from sqlalchemy.exc import OperationalError
+
+        if not isinstance(error, OperationalError):
+            raise
         reason = str(error.orig).strip().splitlines()[0]
         click.echo(f"The database does not answer: {reason} (CAIRN_DATABASE_URL says where it is).", err=True)
         sys.exit(1)

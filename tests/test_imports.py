@@ -32,7 +32,7 @@ ALLOWED: dict[str, dict[str, tuple[str, ...]]] = {
 
 # The rooms of the domain, the lowest first: a room imports from those before it.
 LAYERS = (
-    "errors types",
+    "errors types wording",
     "config db ids layout strict_json",
     "keyset models",
     "array_literals",
@@ -59,6 +59,7 @@ RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms.split(
 UPWARDS = {
     ("runs", "registry.trackers.links"): "a tracker's address is kept without a password",
     ("filters", "registry.evals.project_table"): "a project's benchmark table knows a benchmark's first metric",
+    ("filters", "registry.evals.catalogue"): "the shipped table says which capabilities there are",
     ("checkpoints", "registry.evals.scores"): "a registration carries scores",
     ("checkpoints", "registry.evals.copies"): "a registration names what it was converted from, whose scores it shares",
     ("checkpoints", "registry.lineage"): "a registration names parents",
@@ -221,8 +222,18 @@ def test_the_domain_loads_without_the_web_framework() -> None:
 def test_the_service_starts_without_what_costs_start_time_and_memory() -> None:
     """scipy.stats alone is 53 MB and 1.2 s; migrations, trackers and job code load only where they are used."""
     loaded = loaded_by("import api.main")
-    assert "api.main" in loaded
+    assert "api.routes.runs" in loaded
+    for later in ("numpy", "jinja2", "registry.recovery", "registry.provenance", "ui.respond"):
+        assert not {name for name in loaded if is_below(name, later)}, later
+    loaded = loaded_by("import api.main; api.main.routes_of_decisions()")
+    assert {"registry.recovery.rollback", "ui.respond"} <= loaded
     for heavy in ("scipy.stats", "scipy.special", "alembic", "mlflow", "mlflow_skinny", "wandb", "pandas", "demo"):
         assert not {name for name in loaded if is_below(name, heavy)}, heavy
     # Of the client, the service runs the readers alone.
     assert not {name for name in loaded if is_below(name, "cairn.client") or is_below(name, "httpx")}
+
+
+def test_the_command_says_what_it_can_do_without_loading_the_service() -> None:
+    loaded = loaded_by("import api.server")
+    assert "click" in loaded
+    assert not {name for name in loaded if name.partition(".")[0] in ("sqlalchemy", "fastapi", "pydantic", "uvicorn")}

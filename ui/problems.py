@@ -13,8 +13,6 @@ from starlette.responses import Response
 from ui.contexts import Fact, Link
 from ui.contexts.problems import ProblemContext
 from ui.links import address
-from ui.respond import go_to, show
-from ui.words import for_people
 
 # Paths that answer programs, whatever they accept.
 PROGRAMS = ("/api/", "/health/", "/metrics", "/static/")
@@ -71,6 +69,9 @@ def _as_page(handler: Callable[..., Any]) -> Callable[[Request, Exception], Resp
 
 def problem_page(request: Request, response: Response) -> Response:
     """The page of a problem document. Who is not signed in is led to where that can be done."""
+    from ui.respond import go_to, show  # templates: a start does not wait for them
+    from ui.words import for_people
+
     document = json.loads(bytes(response.body))
     if response.status_code == HTTPStatus.UNAUTHORIZED and request.method == "GET":
         query = f"?{request.url.query}" if request.url.query else ""

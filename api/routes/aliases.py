@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
@@ -10,13 +9,14 @@ from api.access import own_project
 from api.answers import answer
 from api.deps import CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep, json_body
 from api.paging import decode_cursor, id_after, one_page
+from api.room import room
 from api.schemas.aliases import AliasIn, AliasOut, AliasPage, AliasRollbackIn, MoveOut, MovePage
 from registry import aliases
 from registry.checkpoints.detail import read_identities
 from registry.keyset import InvalidCursor
 from registry.types import INT64_MAX
 
-router = APIRouter(tags=["aliases"])
+router = room("aliases")
 
 
 @router.get("/aliases", response_model=AliasPage)

@@ -2,7 +2,6 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
@@ -10,11 +9,12 @@ from api.access import own_project
 from api.answers import answer
 from api.deps import CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep, json_body
 from api.paging import one_page, text_after
+from api.room import room
 from api.schemas.benchmarks import BenchmarkEntryOut, BenchmarkIn, BenchmarkPage
 from registry.errors import Malformed
 from registry.evals.table import editing, listing
 
-router = APIRouter(tags=["benchmarks"])
+router = room("benchmarks")
 
 MAX_NAME = 512
 

@@ -2,18 +2,18 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from api.answers import CREATED, answer, created
 from api.deps import CallerDep, SessionDep, WriterDep, WriteSessionDep, json_body
+from api.room import room
 from api.schemas.bisects import BisectIn, BisectOut, ObservationIn
 from registry import ids
 from registry.checkpoints import detail
 from registry.errors import FieldError, Invalid
 from registry.provenance.bisect import BisectNotFound, get_bisect, observe, project_of_bisect, start_bisect
 
-router = APIRouter(tags=["bisects"])
+router = room("bisects")
 
 
 class TwoProjects(Invalid):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from pydantic import Field, TypeAdapter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
@@ -23,6 +23,7 @@ from api.deps import (
 )
 from api.paging import decode_cursor, encode_cursor
 from api.problems import TooLarge
+from api.room import room
 from api.schemas.checkpoints import (
     BatchItemIn,
     BatchReport,
@@ -37,6 +38,7 @@ from api.schemas.checkpoints import (
     ScorePage,
     ScoreReport,
 )
+from api.schemas.common import LeftOutProjects
 from api.schemas.parts import ReplicaIn, ScoreIn
 from registry import ids, runs, strict_json
 from registry.checkpoints import commands, detail, queries, replicas
@@ -48,7 +50,7 @@ from registry.runs import RunNotFound
 from registry.search.query import capability_resolver
 from registry.tokens import Caller
 
-router = APIRouter(tags=["checkpoints"])
+router = room("checkpoints")
 
 BATCH: TypeAdapter[Any] = TypeAdapter(list[BatchItemIn])
 SCORES = Annotated[list[ScoreIn], Field(max_length=10_000)]
@@ -75,6 +77,7 @@ def register_checkpoint(
     )
     made = done.status == "created"
     said = body.pieces.to_specs() if made else detail.read_pieces(session, run.project_id, done.checkpoint_id)
+    session.commit()  # in the thread that wrote: another one would take it up later, and everybody waits for the writer
     return created(RegisteredOut.of(done, run, said), made)
 
 
@@ -106,6 +109,7 @@ def register_batch(
         for project in {item.project for item in items}:
             own_project(session, project, caller)
     results = commands.register_batch(session, items, roots=settings.storage_roots)
+    session.commit()
     return answer(BatchReport.from_results(results))
 
 
@@ -139,6 +143,7 @@ def list_checkpoints(
         items=[CheckpointItem.from_row(row) for row in page.rows],
         next_cursor=encode_cursor(page.next_after, *query) if page.next_after else None,
         resolved=dict(page.resolved),
+        left_out=LeftOutProjects.by_name(page.left_out),
     )
     return answer(shape)
 

@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from api.access import own_project
 from api.answers import answer
 from api.deps import CallerDep, SessionDep, SettingsDep, json_body
+from api.room import room
 from api.routes.checkpoints import own_checkpoint
 from api.schemas.common import CheckpointRef
 from api.schemas.compare import CompareIn, ComparisonOut
@@ -24,7 +24,7 @@ from registry.search.conditions import read_conditions
 from registry.search.query import capability_resolver, search_checkpoints
 from registry.tokens import Caller
 
-router = APIRouter(tags=["decisions"])
+router = room("decisions")
 
 
 @router.post("/search", response_model=SearchOut)

@@ -3,13 +3,14 @@
 import inspect
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, File, Form, Request, UploadFile
+from fastapi import Depends, File, Form, Request, UploadFile
 from starlette.responses import Response
 
 from api.access import own_project
 from api.answers import answer
 from api.deps import DatabaseDep, WriterDep
 from api.problems import InvalidFields
+from api.room import room
 from api.routes.checkpoints import own_checkpoint
 from api.schemas.imports import ImportOut
 from registry.errors import FieldError, Invalid
@@ -17,7 +18,7 @@ from registry.evals.imports import Target, Upload, import_read, read_uploads
 from registry.strict_json import escape
 from registry.types import INT64_MAX
 
-router = APIRouter(tags=["imports"])
+router = room("imports")
 
 NameField = Annotated[str | None, Form(min_length=1, max_length=512, pattern=r"^[^\x00-\x1f\x7f]+$")]
 

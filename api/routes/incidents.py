@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
@@ -10,6 +10,7 @@ from api.access import own_project
 from api.answers import CREATED, answer, created
 from api.deps import CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep, json_body
 from api.paging import decode_cursor, one_page
+from api.room import room
 from api.routes.checkpoints import own_checkpoint
 from api.schemas.common import NO_NUL
 from api.schemas.incidents import (
@@ -36,7 +37,7 @@ from registry.models import Checkpoint
 from registry.runs import RunNotFound
 from registry.tokens import Caller
 
-router = APIRouter(tags=["incidents"])
+router = room("incidents")
 
 NameQuery = Annotated[str, Query(max_length=512, pattern=NO_NUL)]
 IdQuery = Annotated[str, Query(max_length=64, pattern=NO_NUL)]

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
@@ -10,6 +10,7 @@ from api.access import own_project
 from api.answers import answer
 from api.deps import CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep
 from api.paging import id_after, one_page
+from api.room import room
 from api.schemas.common import NO_NUL
 from api.schemas.jobs import JobOut, JobPage, JobState, WorkerOut, WorkerPage
 from registry import ids
@@ -18,7 +19,7 @@ from registry.jobs.errors import JobNotFound
 from registry.jobs.workers import list_workers
 from registry.tokens import Caller
 
-router = APIRouter(tags=["jobs"])
+router = room("jobs")
 
 NameQuery = Annotated[str, Query(max_length=512, pattern=NO_NUL)]
 

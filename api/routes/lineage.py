@@ -1,15 +1,15 @@
 """Lineage: which checkpoint came from which, and how."""
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from api.deps import CallerDep, SessionDep
+from api.room import room
 from api.routes.checkpoints import own_checkpoint
 from api.schemas.lineage import LineageOut, lineage_json
 from registry import lineage
 from registry.checkpoints.identities import list_identities
 
-router = APIRouter(tags=["lineage"])
+router = room("lineage")
 
 
 @router.get("/checkpoints/{checkpoint_id}/lineage", response_model=LineageOut)

@@ -2,11 +2,12 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from api.answers import answer
 from api.deps import CallerDep, SessionDep, WriterDep, WriteSessionDep, json_body
+from api.room import room
 from api.routes.checkpoints import own_checkpoint
 from api.schemas.provenance import ProvenanceOut, SuspectTestIn, SuspectTestOut
 from registry.checkpoints import detail
@@ -14,7 +15,7 @@ from registry.provenance.bundle import read_provenance
 from registry.provenance.model_card import to_markdown
 from registry.provenance.suspect_tests import record_test
 
-router = APIRouter(tags=["provenance"])
+router = room("provenance")
 MARKDOWN = "text/markdown"
 
 

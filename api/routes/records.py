@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from pydantic import BaseModel, TypeAdapter
 from sqlalchemy.orm import Session
 from starlette.responses import Response
@@ -12,6 +11,7 @@ from api.access import own_project
 from api.answers import answer
 from api.deps import CallerDep, Cursor, Limit, SessionDep, SettingsDep, WriterDep, WriteSessionDep, json_body, validate
 from api.paging import id_after, one_page
+from api.room import room
 from api.routes import decisions
 from api.schemas.compare import CompareIn
 from api.schemas.records import DecisionIn, DecisionItem, DecisionOut, DecisionPage
@@ -25,7 +25,7 @@ from registry.projects import find_project
 from registry.provenance.records import DecisionNotFound, DecisionRow, get_decision, keep_decision, list_decisions
 from registry.tokens import Caller
 
-router = APIRouter(tags=["decisions"])
+router = room("decisions")
 
 
 class ProjectNeeded(Invalid):

@@ -2,11 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from api.answers import answer
 from api.deps import CallerDep, SessionDep, WriterDep, WriteSessionDep, json_body
+from api.room import room
 from api.routes.checkpoints import own_checkpoint
 from api.schemas.common import NO_NUL
 from api.schemas.recovery import RestorePlanOut, read_layout
@@ -18,7 +19,7 @@ from registry.recovery.resume import plan_resume
 from registry.runs import RunNotFound
 from registry.tokens import Caller
 
-router = APIRouter(tags=["recovery"])
+router = room("recovery")
 
 LayoutQuery = Annotated[str, Query(max_length=200, pattern=NO_NUL, description="Degrees: tp=4,pp=2,dp=8")]
 HostQuery = Annotated[str, Query(min_length=1, max_length=512, pattern=NO_NUL)]

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
@@ -10,6 +10,7 @@ from api.access import own_project
 from api.answers import CREATED, answer, created
 from api.deps import CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep, json_body
 from api.paging import id_after, one_page, text_after
+from api.room import room
 from api.schemas.common import NO_NUL
 from api.schemas.runs import (
     AttemptIn,
@@ -36,7 +37,7 @@ from registry.runs import RunNotFound
 from registry.tokens import Caller
 from registry.types import MAX_ATTEMPT
 
-router = APIRouter(tags=["runs"])
+router = room("runs")
 
 NameQuery = Annotated[str, Query(max_length=512, pattern=NO_NUL)]
 

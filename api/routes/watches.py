@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
@@ -11,6 +11,7 @@ from api.access import own_project
 from api.answers import CREATED, answer, created
 from api.deps import CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep, json_body
 from api.paging import id_after, one_page
+from api.room import room
 from api.routes.runs import NameQuery
 from api.schemas.watches import (
     FindingOut,
@@ -27,7 +28,7 @@ from registry.runs import RunNotFound
 from registry.tokens import Caller
 from registry.watches import findings, standing
 
-router = APIRouter(tags=["watches"])
+router = room("watches")
 
 States = Annotated[list[Literal["open", "acknowledged", "withdrawn"]] | None, Query(max_length=3)]
 

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 FULL: dict[str, Any] = {
@@ -94,6 +96,21 @@ def test_the_same_again_is_200_and_other_content_is_409_with_the_fields(client: 
     assert problem["type"] == "/problems/checkpoint-exists"
     assert problem["fields"] == ["loss", "tags"]
     assert problem["checkpoint_id"] == first.json()["id"]
+
+
+def test_a_commit_that_fails_is_never_answered_with_201(
+    client: TestClient, run_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: Session) -> None:
+        raise OperationalError("COMMIT", {}, Exception("no space left on device"))
+
+    path, body = f"/api/v1/runs/{run_id}/checkpoints", {"step": 1, "scores": {"gsm8k": 0.5}}
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "commit", fail)
+        assert client.post(path, json=body).status_code == 503
+        batch = [{"project": "p", "run": "other", "step": 1}]
+        assert client.post("/api/v1/checkpoints:batch", json=batch).status_code == 503
+    assert client.post(path, json=body).status_code == 201
 
 
 def test_order_inside_sets_and_zones_of_times_are_the_same_content(client: TestClient, run_id: str) -> None:

@@ -1,11 +1,14 @@
 """GET /checkpoints/{id}/lineage: its plain JSON is what its shape says, and a chain may be 10,000 deep."""
 
+from datetime import datetime
+
 import pytest
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
-from api.schemas.lineage import LineageOut
+from api.schemas.lineage import LineageOut, time_text
 from registry.checkpoints.registration import ParentSpec
+from registry.db import to_micros
 from registry.ids import to_text
 from registry.resume_points import ResumePoint
 from registry.types import Relation
@@ -29,6 +32,11 @@ def test_the_answer_has_the_declared_shape(client: TestClient, session: Session)
     assert [(each["child"], each["lossless"]) for each in found["descendants"]] == [(to_text(end), True)]
     assert {each["id"] for each in found["checkpoints"]} == {to_text(each) for each in (base, middle, end)}
     assert found["checkpoint"]["run"]["id"] == to_text(child.id)
+
+
+@pytest.mark.parametrize("text", ["2026-11-30T01:02:03Z", "2026-11-30T23:59:59.000120Z", "1969-12-31T23:59:59.900000Z"])
+def test_times_are_written_as_elsewhere(text: str) -> None:
+    assert time_text(to_micros(datetime.fromisoformat(text))) == text
 
 
 @pytest.mark.parametrize("relation", ["fine_tuned_from", "converted_from"])

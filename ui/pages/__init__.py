@@ -1,32 +1,40 @@
-"""The web pages. `mount_pages` adds them to the application, after the API's routes and problem handlers."""
+"""The web pages, which an application mounts behind the API's routes."""
 
 from fastapi import FastAPI
+from starlette.routing import BaseRoute
 
-from ui import assets, problems
-from ui.pages import (
-    aliases,
-    benchmarks,
-    bisect,
-    checkpoint,
-    compare,
-    find,
-    findings,
-    incidents,
-    jobs,
-    login,
-    problem_kinds,
-    provenance,
-    records,
-    rollback,
-    run,
-    runs,
-    trackers,
-)
+from ui import problems
 
 
-def mount_pages(app: FastAPI) -> None:
-    """Add every page, the static files, and problems as pages for browsers."""
-    for page in (
+def install_problems(app: FastAPI) -> None:
+    """Problems as pages for browsers, after the API's own problem handlers."""
+    problems.install(app)
+
+
+def routes() -> list[BaseRoute]:
+    """Every page and the static files. They are imported here: whoever serves decides when."""
+    from ui import assets
+    from ui.pages import (
+        aliases,
+        benchmarks,
+        bisect,
+        checkpoint,
+        compare,
+        find,
+        findings,
+        incidents,
+        jobs,
+        login,
+        problem_kinds,
+        provenance,
+        records,
+        rollback,
+        run,
+        runs,
+        trackers,
+    )
+
+    rooms = (
         login,
         runs,
         run,
@@ -44,7 +52,6 @@ def mount_pages(app: FastAPI) -> None:
         bisect,
         provenance,
         records,
-    ):
-        app.include_router(page.router)
-    app.include_router(assets.router)
-    problems.install(app)
+        assets,
+    )
+    return [route for room in rooms for route in room.router.routes]

@@ -205,8 +205,8 @@ def _consequence(project: str, name: str, current: Brief | None, proposed: Brief
     step = filters.grouped(proposed.step)
     parts = [f"What loads {project}/{name} from now on gets step {step} of {filters.middle(proposed.run_name, 60)}"]
     if current is not None and current.run_id == proposed.run_id and current.step != proposed.step:
-        distance = filters.grouped(abs(current.step - proposed.step))
-        parts.append(f", {distance} steps {'earlier' if proposed.step < current.step else 'later'} than now")
+        distance = filters.plural(abs(current.step - proposed.step), "step")
+        parts.append(f", {distance} {'earlier' if proposed.step < current.step else 'later'} than now")
     elif current is not None and current.run_id != proposed.run_id:
         parts.append(", another run than now")
     parts.append(". ")

@@ -9,7 +9,7 @@ from ui import filters
 from ui.contexts import Answer, Fact, Link
 from ui.evidence import Table
 from ui.links import address, segment
-from ui.rollback_answer import filter_in_words
+from ui.rollback.context import filter_in_words
 from ui.words import grouped_steps, long_spans
 
 MOST_ROWS = 40

@@ -518,3 +518,21 @@ def test_rolling_back_an_alias_leads_to_the_move(browser: TestClient, session: S
     link = page.links["Move lang/production to the first candidate…"]
     assert link.startswith("/aliases/lang/production?to=")
     assert "Move it?" in read(browser, link).text
+
+
+def test_a_search_page_begins_with_the_strongest_at_each_capability(browser: TestClient, session: Session) -> None:
+    run = make_run(session, make_project(session, "llm"), "base")
+    weak, strong = (
+        make_checkpoint(session, run, step, scores=[scored("gsm8k", math, "exact_match"), scored("piqa", piqa, "acc")])
+        for step, math, piqa in ((1000, 0.10, 0.80), (2000, 0.60, 0.60))
+    )
+    page = read(browser, "/find")
+    assert "base at step 2\u202f000 is the strongest at math." in page.text
+    first, second = (page.html.index(f"/checkpoints/{to_text(each)}") for each in (strong, weak))
+    assert first < second
+    assert page.links["Math"].startswith("/find?q=strong+math")
+    assert "strongest" not in read(browser, "/find?project=llm&mode=filter").text
+
+
+def test_a_search_page_of_an_empty_registry_asks(browser: TestClient) -> None:
+    assert "Say what the checkpoint should be good and bad at." in read(browser, "/find").text

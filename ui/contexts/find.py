@@ -25,6 +25,13 @@ class FoundRow:
 
 
 @dataclass(frozen=True)
+class StrongestRow:
+    capability: Link
+    ref: CheckpointRef
+    evidence: EvidenceRow
+
+
+@dataclass(frozen=True)
 class FilterColumn:
     name: str
     sort: Link | None
@@ -85,3 +92,4 @@ class FindContext:
     as_filter: Link | None = None
     empty: tuple[Command, ...] = ()  # how to fill a registry without checkpoints
     populations: tuple[Link, ...] = ()  # whom percentiles may be among
+    strongest: tuple[StrongestRow, ...] = ()  # at each capability, where nothing was asked

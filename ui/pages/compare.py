@@ -20,7 +20,8 @@ from registry.provenance.compare import Comparison, compare_checkpoints
 from registry.tokens import Caller
 from ui.access import ViewerDep
 from ui.commands import first_steps
-from ui.comparison import compare_answer, compare_context
+from ui.compare.answer import compare_answer
+from ui.compare.context import compare_context
 from ui.contexts import Answer, Link
 from ui.contexts.compare import CompareContext
 from ui.csv_files import csv_file

@@ -19,8 +19,8 @@ from ui.contexts import Answer, Command
 from ui.evidence import RecordContext, RecordRow, RecordsContext
 from ui.kept_answers import again_of, answer_of, question_of, tables_of, title_of
 from ui.links import from_cursor, to_cursor
-from ui.pages import rollback
 from ui.respond import HEADERS, go_to, show
+from ui.rollback.question import question
 
 router = APIRouter(include_in_schema=False)
 
@@ -86,7 +86,7 @@ def _question(session: Session, caller: Caller, kind: str, form: Mapping[str, st
     if kind == "compare":
         return {name: form.get(name, "") for name in ("baseline", "candidate")}
     if kind == "rollback":
-        return rollback.question(session, caller, form)
+        return question(session, caller, form)
     if kind == "search":
         return {"query": form.get("q", ""), "limit": 20} | ({"project": form["project"]} if form.get("project") else {})
     raise DecisionNotFound("Only a comparison, a rollback or a search can be kept. Use the button on its page.")

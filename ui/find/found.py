@@ -132,7 +132,7 @@ def rows_of(results: Sequence[SearchResult], briefs: Mapping[int, Brief]) -> tup
     for place, result in enumerate(results):
         own, first = id_text(result.checkpoint.id), id_text(results[0].checkpoint.id)
         compare = address("/compare", baseline=first, candidate=own) if place else None
-        evidence = tuple(_evidence(each) for each in result.evidence)
+        evidence = tuple(evidence_row(each) for each in result.evidence)
         score = result.score if result.evidence and result.score > 0 else None
         colour = colour_of(id_text(result.checkpoint.run.id))
         like = address("/find", like=own) if evidence else None
@@ -152,7 +152,7 @@ def child_command(checkpoint: CheckpointIdentity) -> str:
     return f"cairn fetch {own} ./start\npython -c {shlex.quote(python)}"
 
 
-def _evidence(each: Evidence) -> EvidenceRow:
+def evidence_row(each: Evidence) -> EvidenceRow:
     condition = each.condition
     name = condition.capability if isinstance(condition, CapabilityCondition) else _chip(condition)
     if not each.benchmarks:

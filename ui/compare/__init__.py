@@ -1,0 +1,1 @@
+"""The page of a comparison: the sentence, the scores, and what else changed."""

@@ -1,0 +1,91 @@
+"""A comparison's first sentence: what fell, by how much, and what to look at first."""
+
+import math
+from collections.abc import Sequence
+
+from registry.provenance.compare import ANOTHER_VERSION, Comparison
+from registry.provenance.composites import CapabilityComparison
+from registry.provenance.suspects import standing_out
+from ui import filters
+from ui.compare.scores import title_of
+from ui.contexts import Answer
+
+
+def compare_answer(found: Comparison | None) -> Answer:
+    """What a person wants to know first: what fell, by how much, and what changed most."""
+    if found is None:
+        return Answer("Two checkpoints side by side: which scores really changed, and what else did.")
+    scores = found.scores
+    fell = [each for each in scores.capabilities if each.verdict == "regressed"]
+    maybe = [each for each in scores.capabilities if each.verdict == "suspected"]
+    rose = [each for each in scores.capabilities if each.verdict == "improved"]
+    single = [each for each in scores.scores if each.verdict == "regressed"]
+    if fell:
+        return Answer(f"{_moved(fell, 'fell')}; {_cause(found)}.", "bad", _also(rose, "rose"))
+    if single:
+        names = _listed([each.benchmark for each in single])
+        return Answer(
+            f"{names} got worse, though no capability did as a whole; {_cause(found)}.", "bad", _also(rose, "rose")
+        )
+    if maybe:
+        return Answer(f"{_moved(maybe, 'may have fallen')}; {_cause(found)}.", "warn", _also(rose, "rose"))
+    if rose:
+        return Answer(f"{_moved(rose, 'rose')}; nothing fell beyond its uncertainty.", "good")
+    if not scores.scores:
+        return Answer(
+            "The scores cannot be compared: no benchmark was evaluated on both.", "unknown", _cause_alone(found)
+        )
+    if all(each.verdict == "not_comparable" for each in scores.scores):
+        return Answer("The scores cannot be compared: they were evaluated in different ways.", "unknown")
+    return Answer("No score changed beyond its uncertainty.", "plain", _cause_alone(found))
+
+
+def _moved(rows: Sequence[CapabilityComparison], verb: str) -> str:
+    parts = []
+    for place, each in enumerate(sorted(rows, key=lambda row: row.delta / (row.stderr or math.inf))[:3]):
+        name = title_of(each.capability) if place == 0 else title_of(each.capability).lower()
+        amount = filters.in_points(each.delta, each.stderr, signed=False)
+        if each.capability == "lm":  # perplexities are compared as logarithms, which have no points
+            amount = f"{filters.number(abs(each.delta), 2)} in −ln of perplexity"
+        parts.append(f"{name} {verb} {amount}" if place == 0 else f"{name} {amount}")
+    return _listed(parts)
+
+
+def _also(rows: Sequence[CapabilityComparison], verb: str) -> str:
+    return f"{_moved(rows, verb)}." if rows else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    names = [*names[:3], f"{len(names) - 3} others"] if len(names) > 3 else list(names)
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _cause(found: Comparison) -> str:
+    """What to look at first: the surest suspect, where one stands out."""
+    first = next(iter(standing_out(found.suspects)), None)
+    if first is None:
+        return "no change stands out" if found.suspects else "no recorded change explains it"
+    named = filters.middle(_listed(first.changes), 80)
+    if first.changes == ("data_version",):
+        data = found.data_changes
+        return f"another data version ({data.baseline} → {data.candidate}) is the first suspect"
+    if all(change.startswith("data.") for change in first.changes):
+        return f"the data mix changed most ({named})"
+    return f"{named} is the first suspect"
+
+
+def _cause_alone(found: Comparison) -> str:
+    changes = sum(each.kind != "inert" and each.not_recorded_on is None for each in found.config_changes)
+    parts = [f"{filters.plural(changes, 'config value')} {'differs' if changes == 1 else 'differ'}"]
+    if found.config_why:
+        parts = [*(parts if all(found.config_known) else []), found.config_why]
+    data = found.data_changes
+    if data.mix.total_variation is not None:
+        of = "tokens seen came from other sources" if data.by_lineage else "data mix moved"
+        parts.append(f"{filters.percent(data.mix.total_variation)} of the {of}")
+    elif data.mix.why.startswith(ANOTHER_VERSION):
+        parts.append(data.mix.why)
+    else:
+        parts.append("the data mix is not known")
+    said = "; ".join(parts)
+    return f"{said[0].upper()}{said[1:]}."

@@ -1,0 +1,1 @@
+"""The page of a rollback: the question, the candidates, since when it fell."""

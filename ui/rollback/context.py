@@ -1,0 +1,132 @@
+"""The page of a rollback from its answer: the sentence, what was left out and why, and the ways on."""
+
+from collections.abc import Mapping
+
+from registry.ids import to_text
+from registry.overview.briefs import Brief
+from registry.recovery.answers import RollbackAnswer
+from registry.recovery.eligible import IN_WORDS, LOOSEN
+from ui import filters
+from ui.contexts import Answer, Fact, Link
+from ui.contexts.rollback import ExcludedRow, RollbackContext
+from ui.links import address
+from ui.refs import ref_of
+from ui.rollback.candidates import TERMS, candidate_row, common_reasons, where_to_load
+from ui.rollback.onset import new_attempt, onset_facts, plot_of, spike_facts, watched_rows
+from ui.words import grouped_steps, long_spans
+
+# What to do about the filter that leaves out most, in the words of the page's form; the others as the domain says.
+LOOSER = {
+    "time": "take other days in ‘Saved from’ and ‘Saved before’",
+    "step": "raise ‘At or before step’",
+    "pieces": "record the pieces of the checkpoints, or ask for production, which needs weights only",
+    "condition": "loosen what is asked ‘Also, in words’",
+    "unscored": "evaluate the newest checkpoints, or watch nothing",
+    "p_bad": "evaluate the newest of them again, or watch nothing",
+    "rto": "allow more time in ‘Restore within’, or record the sizes of the copies",
+}
+
+
+def rollback_context(
+    answer: RollbackAnswer,
+    briefs: Mapping[int, Brief],
+    *,
+    fields: dict[str, str],
+    days: dict[str, str],
+    errors: dict[str, str],
+    subject: Link,
+    watch_choices: tuple[str, ...],
+    more: Link | None,
+    alias_choices: tuple[Link, ...],
+    run_choices: tuple[Link, ...],
+) -> RollbackContext:
+    """Everything that the page shows. `briefs` holds every checkpoint that the answer names.
+
+    `days` are the fields that a form shows as a day, '' where they are none.
+    """
+    used = [
+        term for term in TERMS[answer.mode] if any(each.terms.get(term[0]) is not None for each in answer.candidates)
+    ]
+    good = answer.last_known_good
+    newest = max((brief for brief in briefs.values()), key=lambda brief: (brief.attempt, brief.step), default=None)
+    common = common_reasons(answer.candidates)
+    return RollbackContext(
+        answer=_answer(answer),
+        run_choices=run_choices,
+        alias_choices=alias_choices,
+        subject=subject,
+        fields=fields | days,
+        watch_choices=watch_choices,
+        more=more,
+        onset=onset_facts(answer.onset),
+        plot=plot_of(answer, briefs, {name: text for name, text in fields.items() if name not in errors}),
+        watched=watched_rows(answer, briefs),
+        last_known_good=ref_of(briefs[good.id]) if good else None,
+        candidates=tuple(candidate_row(each, used, briefs, newest, common) for each in answer.candidates),
+        common_reasons=tuple(long_spans(grouped_steps(text)) for text in common),
+        term_names=tuple(name for _, name, _ in used),
+        excluded=tuple(
+            ExcludedRow(
+                ref_of(briefs[each.checkpoint.id], suspect=each.filter == "suspect"),
+                filter_in_words(each.filter),
+                grouped_steps(each.reason),
+            )
+            for each in answer.excluded
+        ),
+        excluded_counts=tuple(
+            Fact(filter_in_words(name), filters.grouped(n)) for name, n in answer.excluded_counts.items()
+        ),
+        assumptions=answer.assumptions,
+        command=where_to_load(answer),
+        alias_to_move=fields["alias"] or None,
+        spike=spike_facts(answer.spike),
+        spike_rewind=ref_of(briefs[answer.spike.rewind_to.id]) if answer.spike and answer.spike.rewind_to else None,
+        spike_command=new_attempt(answer.spike),
+        watch_form=_watch_form(fields),
+        errors=errors,
+        actions=_actions(answer, fields),
+    )
+
+
+def _actions(answer: RollbackAnswer, fields: Mapping[str, str]) -> tuple[Link, ...]:
+    """The evidence around the question: what interrupted the run, and where the first candidate can be loaded."""
+    links = []
+    if answer.candidates:
+        first = to_text(answer.candidates[0].checkpoint.id)
+        links.append(Link("Where and how to restore it", f"/checkpoints/{first}#restore"))
+        links.append(Link("Where it comes from", f"/checkpoints/{first}/provenance"))
+    if fields["run"]:
+        links.append(Link("Interruptions of this run", address("/incidents", run=fields["run"])))
+        links.append(Link("Findings on this run", address("/findings", run=fields["run"])))
+    return (*links, Link("Keep this answer", "#keep"))
+
+
+def _answer(answer: RollbackAnswer) -> Answer:
+    """Where to go back to comes first; what fell or spiked, and since when, is its detail."""
+    said = _sentence(answer)
+    if not answer.candidates:
+        return Answer(said, "warn")
+    if answer.spike is not None and not answer.spike.spike.recovered:
+        return Answer(said, "good")  # it says to rewind, and what to leave out
+    before, go_back, where = said.partition("Go back to ")
+    return Answer(f"{go_back}{where}", "good", before.strip()) if go_back else Answer(said, "good")
+
+
+def _sentence(answer: RollbackAnswer) -> str:
+    """The domain's sentence; where nothing is left, with the page's own words for the filter to loosen."""
+    said = grouped_steps(answer.sentence)
+    if answer.candidates or not answer.excluded_counts:
+        return said
+    name = next(iter(answer.excluded_counts))
+    return f"{said.partition('To loosen that: ')[0]}To loosen that: {LOOSER.get(name) or LOOSEN[name]}."
+
+
+def filter_in_words(name: str) -> str:
+    """The hard filter of a rollback, as a reader of the page would say it."""
+    return IN_WORDS.get(name, filters.words(name))
+
+
+def _watch_form(fields: Mapping[str, str]) -> dict[str, str]:
+    """The fields of a standing watch of what the question is about."""
+    subject = {"alias": fields["alias"]} if fields["alias"] else {"run": fields["run"]}
+    return subject | {"watch": fields["watch"] or ("" if fields["alias"] else "the loss")}

@@ -1,0 +1,108 @@
+"""Since when the watched score fell: facts, plot and table; and a loss that spiked."""
+
+import json
+from collections.abc import Mapping
+
+from registry.ids import to_text
+from registry.overview.briefs import Brief
+from registry.recovery.answers import RollbackAnswer, SpikeFound, WatchedOnset
+from ui import filters
+from ui.charts import Band, LineChart, Mark, Point, Series, colour_of
+from ui.charts.thin import thin_indexes
+from ui.contexts import Command, Fact, Plot
+from ui.contexts.rollback import WatchedRow
+from ui.curves import crowded_at_start
+from ui.links import address
+from ui.refs import ref_of
+
+SHOWN_POINTS = 200  # evaluated checkpoints in the table, the newest first; the CSV has all
+
+
+def spike_facts(found: SpikeFound | None) -> tuple[Fact, ...]:
+    if found is None:
+        return ()
+    spike = found.spike
+    facts = [
+        Fact("steps", f"{filters.grouped(spike.from_step)} to {filters.grouped(spike.to_step)}"),
+        Fact("loss", f"{filters.number(spike.level, 3)} to {filters.number(spike.peak, 3)}", found.curve),
+        Fact("shape", spike.shape),
+        Fact("came back", "by itself" if spike.recovered else "not yet"),
+    ]
+    if found.rewind_to is not None:
+        skipped = ", ".join(f"{filters.grouped(start)} to {filters.grouped(end)}" for start, end in found.skip)
+        facts.append(Fact("data to skip", f"steps {skipped}"))
+    return tuple(facts)
+
+
+def new_attempt(found: SpikeFound | None) -> Command | None:
+    """What the new attempt sends, so that the run remembers what it left out, and why."""
+    if found is None or found.attempt is None:
+        return None
+    run = to_text(found.rewind_to.run.id) if found.rewind_to is not None else ""
+    body = json.dumps(found.attempt, ensure_ascii=False)
+    text = (
+        f"curl -X POST $CAIRN_URL/api/v1/runs/{run}/attempts \\\n"
+        '  -H "Authorization: Bearer $CAIRN_TOKEN" -H "Content-Type: application/json" \\\n'
+        f"  -d '{body}'"
+    )
+    return Command("The new attempt says what it loads, which data it skips, and why:", text)
+
+
+def onset_facts(watched: WatchedOnset | None) -> tuple[Fact, ...]:
+    if watched is None:
+        return ()
+    facts = [Fact("watched", watched.watch.words, ", ".join(watched.made_of))]
+    onset = watched.onset
+    if onset is None:
+        return tuple(facts)
+    if onset.after_step is not None and onset.by_step is not None and onset.is_established:
+        between = f"after step {filters.grouped(onset.after_step)}, by {filters.grouped(onset.by_step)}"
+        facts += [Fact("onset", between), Fact("shape", onset.shape)]
+    if onset.drop is not None and onset.is_established:
+        facts.append(Fact("fall", filters.in_points(onset.drop, onset.drop_stderr, signed=False)))
+    facts.append(Fact("probability of no fall", filters.number(onset.p_no_change, 2)))
+    return tuple(facts)
+
+
+def plot_of(answer: RollbackAnswer, briefs: Mapping[int, Brief], fields: Mapping[str, str]) -> Plot | None:
+    watched = answer.onset
+    if watched is None or not watched.points:
+        return None
+    kept = thin_indexes([each.checkpoint.step for each in watched.points], [each.value for each in watched.points])
+    points = tuple(
+        Point(float(each.checkpoint.step), each.value, each.stderr, f"/checkpoints/{to_text(each.checkpoint.id)}")
+        for each in (watched.points[place] for place in kept)
+    )
+    run = watched.points[-1].checkpoint.run
+    marks = [Mark("checkpoint", float(each.checkpoint.step), f"candidate {each.rank}") for each in answer.candidates]
+    if answer.last_known_good is not None:
+        marks.append(Mark("good", float(answer.last_known_good.step), "last known good"))
+    onset = watched.onset
+    bands: tuple[Band, ...] = ()
+    if onset is not None and onset.is_established and onset.after_step is not None and onset.by_step is not None:
+        bands = (Band(float(onset.after_step), float(onset.by_step), "where the fall began"),)
+    chart = LineChart(
+        "onset",
+        f"{watched.watch.words} over steps",
+        (Series(watched.watch.words, points, colour_of(to_text(run.id))),),
+        y_label="normalised score",
+        marks=tuple(marks),
+        bands=bands,
+        x_log=crowded_at_start([int(point.x) for point in points]),
+    )
+    kinds = tuple(kind for kind in ("checkpoint", "good") if any(mark.kind == kind for mark in marks))
+    band = " The shaded range is where the fall began." if bands else ""
+    caption = (
+        f"Bars are ± one standard error; 0 is guessing, 1 perfect, larger is better; diamonds are candidates.{band}"
+    )
+    href = address("/rollback.csv", **{name: value for name, value in fields.items() if value})
+    return Plot(chart, caption, href, "#watched", kinds)
+
+
+def watched_rows(answer: RollbackAnswer, briefs: Mapping[int, Brief]) -> tuple[WatchedRow, ...]:
+    if answer.onset is None:
+        return ()
+    return tuple(
+        WatchedRow(ref_of(briefs[each.checkpoint.id]), each.value, each.stderr, each.p_bad)
+        for each in answer.onset.points[: -SHOWN_POINTS - 1 : -1]
+    )

@@ -45,6 +45,8 @@ Int64: Final = BigInteger().with_variant(Integer(), "sqlite")
 # Text compares by code point on both databases.
 Words: Final = String().with_variant(String(collation="C"), "postgresql")
 
+IN_BINARY: Final = "in_binary"  # an option of statements whose rows are numbers only; SQLite knows no other way
+
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -210,10 +212,17 @@ def _sqlite_engine(url: str, *, size: int, begin: str) -> Engine:
 def _postgresql_engine(url: str, *, size: int) -> Engine:
     """Connections are not tried before each use: after a restart of the server one request answers 503, and with it
     every connection of before is dropped."""
-    return create_engine(
+    engine = create_engine(
         url,
         pool_size=size,
         max_overflow=8,
         pool_timeout=10,
         connect_args={"connect_timeout": 5, "options": "-c timezone=UTC"},
     )
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def prepare(_connection: Any, cursor: Any, _statement: str, _given: Any, context: Any, _many: bool) -> None:
+        if context is not None and context.execution_options.get(IN_BINARY):
+            cursor.format = 1  # numbers as they are, not as text: a million rows take half the time
+
+    return engine

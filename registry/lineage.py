@@ -1,11 +1,12 @@
 """Lineage: which checkpoint came from which, and how."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import literal, select
+from sqlalchemy import bindparam, literal, select
 from sqlalchemy.orm import Session
 
 from registry.db import Base, now
@@ -17,10 +18,10 @@ from registry.upsert import chunks, insert_missing
 
 _LOSSLESS: Final = frozenset(relation.value for relation in LOSSLESS)
 MAX_EDGES: Final = 10_000  # of an answer, upwards and downwards each
-MAX_LEVELS: Final = 24  # that are asked one by one; a deeper chain is read with all edges of its project
+MAX_LEVELS: Final = 12  # that are asked one by one; a deeper chain is read with all edges of its project
 MAX_BULK: Final = 200_000  # edges of a project up to which that is done
 
-
+_LEVEL: Final[Any] = bindparam("level", expanding=True)
 _edge, _saved, _attempt = (Base.metadata.tables[table.__tablename__].c for table in (LineageEdge, Checkpoint, Attempt))
 
 
@@ -146,18 +147,16 @@ def _walk(
 ) -> list[Edge]:
     """Level by level. Few levels are one question each; from MAX_LEVELS on, all edges of the project are read once."""
     seen, found, level, depth = {start}, list[Edge](), [start], 0
+    queries = _queries(project_id, upwards=upwards, resumed=resumed)
+    of_level = [query.where(key.in_(_LEVEL)).limit(MAX_EDGES) for query, key in queries]
     while level and len(found) < most:
         if depth == MAX_LEVELS:
             every = _every_edge(session, project_id, upwards=upwards, resumed=resumed)
             if every is not None:
                 _walk_on(level, every, seen, found, upwards=upwards, most=most)
                 break
-        queries = _queries(project_id, upwards=upwards, resumed=resumed)
         edges = [
-            Edge._make(row)
-            for chunk in chunks(level)
-            for query, key in queries
-            for row in session.execute(query.where(key.in_(chunk)).limit(MAX_EDGES))
+            edge for chunk in chunks(level) for query in of_level for edge in _edges(session, query, {"level": chunk})
         ]
         found.extend(edges)
         level = [
@@ -192,10 +191,7 @@ def _walk_on(
 
 
 def _queries(project_id: int, *, upwards: bool, resumed: bool) -> list[tuple[Any, Any]]:
-    """Statements that give (child, parent, relation), each with the column that a level is looked up by.
-
-    Over the plain tables: the ORM's own work for each row would double the time of a deep chain.
-    """
+    """Statements that give (child, parent, relation), each with the column that a level is looked up by."""
     recorded = select(_edge.child_id, _edge.parent_id, _edge.relation).where(
         (_edge.project_id if upwards else _edge.parent_project_id) == project_id
     )
@@ -215,13 +211,20 @@ def _every_edge(
     session: Session, project_id: int, *, upwards: bool, resumed: bool
 ) -> Mapping[int, Sequence[Edge]] | None:
     """All edges of a project, by the end that a walk comes from; None where there are too many."""
-    found: dict[int, list[Edge]] = {}
+    found: dict[int, list[Edge]] = defaultdict(list)
     count = 0
     for query, _ in _queries(project_id, upwards=upwards, resumed=resumed):
-        rows: Iterable[Any] = session.execute(query.limit(MAX_BULK + 1 - count))
-        for edge in map(Edge._make, rows):
-            found.setdefault(edge[0] if upwards else edge[1], []).append(edge)
-            count += 1
+        edges = _edges(session, query.limit(MAX_BULK + 1 - count))
+        count += len(edges)
         if count > MAX_BULK:
             return None
+        for edge in edges:
+            found[edge.child_id if upwards else edge.parent_id].append(edge)
     return found
+
+
+def _edges(session: Session, query: Any, given: Mapping[str, Any] | None = None) -> list[Edge]:
+    """The rows as the driver gives them: named rows would double the time of a deep chain."""
+    result: Any = session.connection().execute(query, given)
+    with result:
+        return list(map(Edge._make, result.cursor.fetchall()))

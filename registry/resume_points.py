@@ -28,7 +28,7 @@ class ResumePoint:
     kind: str | None = None
 
 
-_WAITING = select(Attempt).where(
+WAITING = select(Attempt).where(
     Attempt.project_id == bindparam("project"),
     Attempt.resumed_from_step.is_not(None),
     Attempt.resumed_from_checkpoint_id.is_(None),
@@ -37,7 +37,7 @@ _WAITING = select(Attempt).where(
 
 def resolve_waiting(session: Session, project_id: int, run_ids: Sequence[int]) -> None:
     """Tie attempts to the checkpoints they said they loaded, whose records have arrived only now."""
-    waiting = session.scalars(_WAITING, {"project": project_id}).all()
+    waiting = session.scalars(WAITING, {"project": project_id}).all()
     if not waiting:
         return
     names = dict(

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Result, String, Table, bindparam, cast, column, func, select, tuple_
+from sqlalchemy import ColumnElement, String, Table, bindparam, cast, column, func, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
@@ -12,8 +12,10 @@ from registry.array_literals import array_literal
 from registry.db import Base
 
 T = TypeVar("T")
-MANY = 4  # rows from which arrays are worth their preparation
+MANY = 4  # rows from which one statement for all of them is worth its preparation
+GROUP = 100  # rows of one statement on SQLite
 CHUNK = 500  # keys a statement: SQLite takes 32,766 variables, PostgreSQL 65,535
+_SQLITE: Final = sqlite.dialect()
 
 
 def insert_into(session: Session, table: type[Base]) -> Any:
@@ -34,7 +36,7 @@ def insert_missing(session: Session, table: type[Base], rows: Sequence[Mapping[s
 
 def insert_new(session: Session, table: type[Base], rows: Sequence[Mapping[str, Any]]) -> set[int]:
     """Like `insert_missing`; gives the ids of the rows that were inserted."""
-    return set(send_rows(session, table, rows, _or_nothing_giving_ids).scalars()) if rows else set()
+    return set(send_rows(session, table, rows, _or_nothing_giving_ids)) if rows else set()
 
 
 def insert_all(session: Session, table: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -45,22 +47,54 @@ def insert_all(session: Session, table: type[Base], rows: Sequence[Mapping[str, 
 
 def send_rows(
     session: Session, table: type[Base], rows: Sequence[Mapping[str, Any]], finish: Callable[[Any], Any]
-) -> Result[Any]:
-    """Execute an INSERT of rows that all have the same columns; `finish` adds ON CONFLICT or RETURNING to it.
+) -> list[Any]:
+    """Execute an INSERT of rows that all have the same columns; `finish` adds ON CONFLICT or RETURNING one column.
 
-    PostgreSQL gets many rows as one array per column, which took a sixth of the time of a statement per row.
+    Gives what is returned. Many rows go as one statement, not as one each: PostgreSQL gets an array per column, a
+    sixth of the time; SQLite gets groups of rows, half of it.
     """
     dialect = session.get_bind().dialect.name
-    if dialect == "postgresql" and len(rows) >= MANY:
-        columns = tuple(rows[0])
+    columns = tuple(rows[0])
+    if len(rows) < MANY:
+        return _returned(session.execute(_of_rows(table, dialect, finish), list(rows)))
+    if dialect == "postgresql":
         arrays = {name: array_literal([row[name] for row in rows]) for name in columns}
-        return session.execute(_from_arrays(table, columns, finish), arrays)
-    return session.execute(_of_rows(table, dialect, finish), list(rows))
+        return _returned(session.execute(_from_arrays(table, columns, finish), arrays))
+    insert, connection, returned = _grouped(table, columns, finish), session.connection(), list[Any]()
+    for group in chunks(rows, GROUP):
+        values = [row[name] if write is None else write(row[name]) for row in group for name, write in insert.columns]
+        returned += _returned(connection.exec_driver_sql(insert.of(len(group)), tuple(values)))
+    return returned
+
+
+def _returned(result: Any) -> list[Any]:
+    return list(result.scalars()) if result.returns_rows else []
 
 
 @lru_cache(maxsize=256)
 def _of_rows(table: type[Base], dialect: str, finish: Callable[[Any], Any]) -> Any:
     return finish(insert_statement(table, dialect))
+
+
+class _Grouped(NamedTuple):
+    """An INSERT for SQLite around its rows; `columns` in its order, each with what writes its values."""
+
+    before: str
+    after: str
+    columns: tuple[tuple[str, Callable[[Any], Any] | None], ...]
+
+    def of(self, count: int) -> str:
+        row = f"({', '.join('?' * len(self.columns))})"
+        return f"{self.before}{', '.join([row] * count)}{self.after}"
+
+
+@lru_cache(maxsize=256)
+def _grouped(table: type[Base], columns: tuple[str, ...], finish: Callable[[Any], Any]) -> _Grouped:
+    ordered = [each for each in _table(table).c if each.name in columns]
+    one = finish(insert_statement(table, "sqlite").values({each.name: bindparam(each.name) for each in ordered}))
+    before, _, after = str(one.compile(dialect=_SQLITE)).partition(f"({', '.join('?' * len(ordered))})")
+    writers = [each.type.dialect_impl(_SQLITE).bind_processor(_SQLITE) for each in ordered]
+    return _Grouped(before, after, tuple(zip([each.name for each in ordered], writers, strict=True)))
 
 
 @lru_cache(maxsize=256)

@@ -19,7 +19,7 @@ SCORE: Final = "score"
 LOSS: Final = "loss"
 _WATCH: Any = Watch.__table__
 # Built once, over the plain table: every registration with scores runs it.
-_STANDING = select(_WATCH.c.id, _WATCH.c.run_id, _WATCH.c.alias_id).where(
+STANDING = select(_WATCH.c.id, _WATCH.c.run_id, _WATCH.c.alias_id).where(
     _WATCH.c.project_id == bindparam("project"), _WATCH.c.kind == bindparam("kind"), _WATCH.c.ended_at.is_(None)
 )
 
@@ -66,7 +66,7 @@ def mark_due(session: Session, project_id: int, watch_id: int) -> None:
 
 
 def _standing(session: Session, project_id: int, kind: str) -> list[Any]:
-    return list(session.connection().execute(_STANDING, {"project": project_id, "kind": kind}).all())
+    return list(session.connection().execute(STANDING, {"project": project_id, "kind": kind}).all())
 
 
 def _mark(session: Session, project_id: int, watch_ids: Collection[int]) -> None:

@@ -14,7 +14,7 @@ from registry.evals.scores import record_scores
 from registry.lineage import Edge, link_parents
 from registry.models import CheckpointMetric, CheckpointTag, Piece
 from registry.types import LOSSLESS
-from registry.upsert import any_of, insert_missing
+from registry.upsert import any_of, insert_all, insert_missing
 
 Named = Callable[[Registration], Iterator[dict[str, Any]]]
 
@@ -27,7 +27,11 @@ def write_details(
     *,
     again: bool = False,
 ) -> None:
-    """Write what belongs to checkpoints (id, registration). `again`: they have rows already, which new ones replace."""
+    """Write what belongs to checkpoints (id, registration), which were just inserted.
+
+    `again`: they have rows already, which new ones replace.
+    """
+    insert = insert_missing if again else insert_all
     for table, named in ((CheckpointTag, _tags), (CheckpointMetric, _metrics), (Piece, _pieces)):
         rows = [
             {"project_id": project_id, "checkpoint_id": identity, **values}
@@ -37,7 +41,7 @@ def write_details(
         if again and rows:
             keys = [(row["project_id"], row["checkpoint_id"], row["name"]) for row in rows]
             session.execute(delete(table).where(any_of((table.project_id, table.checkpoint_id, table.name), keys)))
-        insert_missing(session, table, rows)
+        insert(session, table, rows)
     insert_replicas(session, project_id, registrations, roots)
     link_parents(
         session,
@@ -49,7 +53,7 @@ def write_details(
         ],
     )
     scored = [(identity, score) for identity, given in registrations for score in given.scores]
-    record_scores(session, project_id, scored, unscored=not again)
+    record_scores(session, project_id, scored, fresh_checkpoints=not again)
     copied = [identity for identity, given in registrations if any(each.relation in LOSSLESS for each in given.parents)]
     if copied:
         spread_over_copies(session, project_id, copied, lock=True)

@@ -107,15 +107,12 @@ FIELDS: Final = tuple(
     name for name in (f.name for f in fields(Registration)) if name not in ("step", "attempt", "kind", "state")
 )
 
+_JSON: Final = frozenset(("metrics", "data_cursor", "config", "environment", "tags"))  # values that JSON can write
+
 
 def content_digest(registration: Registration) -> bytes:
     """BYTES of hash for each of FIELDS."""
-    return b"".join([_hash(_content_of(registration, name)) for name in FIELDS])
-
-
-def _content_of(registration: Registration, name: str) -> Any:
-    value = getattr(registration, name)
-    return sorted(map(text_of, value)) if name == "scores" else value
+    return b"".join([_hash(name, getattr(registration, name)) for name in FIELDS])
 
 
 def differing_fields(one: bytes, other: bytes) -> list[str]:
@@ -142,10 +139,14 @@ def _parts(digest: bytes) -> Iterator[bytes]:
     return (padded[at : at + BYTES] for at in range(0, len(padded), BYTES))
 
 
-def _hash(value: Any) -> bytes:
-    if value is None or value is False or (isinstance(value, Mapping | Sequence) and not value):
-        return _NOT_GIVEN
-    return blake2b(strict_json.canonical(_plain(value)).encode(), digest_size=BYTES).digest()
+def _hash(name: str, value: Any) -> bytes:
+    if not value and (value is None or value is False or not isinstance(value, int | float)):
+        return _NOT_GIVEN  # zero is said; nothing, and nothing in a list or object, is not
+    if name == "scores":
+        value = sorted(map(text_of, value))
+    elif name not in _JSON:
+        value = _plain(value)
+    return blake2b(strict_json.canonical(value).encode(), digest_size=BYTES).digest()
 
 
 def _plain(value: Any) -> Any:

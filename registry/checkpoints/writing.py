@@ -8,8 +8,9 @@ from typing import Any, Final, Literal
 from sqlalchemy import bindparam, select, tuple_
 from sqlalchemy.orm import Session
 
-from registry import live_path, outbox, resume_points, strict_json
+from registry import outbox, strict_json
 from registry.changes import note_changes
+from registry.checkpoints import concerned
 from registry.checkpoints.details import write_details
 from registry.checkpoints.errors import CheckpointDeleted, CheckpointExists, CheckpointNotFound
 from registry.checkpoints.placing import Item, Key, Problems
@@ -52,19 +53,15 @@ def write_items(
     """By index what became of each; what is refused is added to `problems`."""
     results: dict[int, Registered] = {}
     for items_of_round in _rounds(items):
-        existing = _existing(session, project_id, items_of_round)
         # In the order of their keys, so that two batches that overlap never wait for each other in a circle.
-        fresh = sorted((item for item in items_of_round if item.key not in existing), key=lambda item: item.key)
-        if fresh:
-            results.update(_insert(session, project_id, fresh, roots))
-            lost = [item for item in fresh if item.index not in results]  # another writer was first, just now
-            existing |= _existing(session, project_id, lost)
-        for item in items_of_round:
-            if item.index not in results:
-                try:
-                    results[item.index] = _meet(session, existing[item.key], item, roots)
-                except RegistryError as problem:
-                    problems.append((item.index, problem))
+        results |= _insert(session, project_id, sorted(items_of_round, key=lambda item: item.key), roots)
+        there = [item for item in items_of_round if item.index not in results]
+        existing = _existing(session, project_id, there)
+        for item in there:
+            try:
+                results[item.index] = _meet(session, existing[item.key], item, roots)
+            except RegistryError as problem:
+                problems.append((item.index, problem))
     return results
 
 
@@ -158,17 +155,21 @@ def what_differs(checkpoint: Checkpoint, digest: bytes) -> list[str]:
 
 
 def _insert(session: Session, project_id: int, items: Sequence[Item], roots: Sequence[str]) -> dict[int, Registered]:
-    """Insert what no other writer has inserted meanwhile, with everything that belongs to it."""
+    """Insert what is not there yet, with everything that belongs to it; by index what became of it.
+
+    Whether it is there is not asked before: the key says so itself, and most registrations are new.
+    """
     shared = SharedColumns(session, project_id, items)
     identities = [new_id() for _ in items]
     rows = [_row(project_id, identities[at], item) | shared.of(at) for at, item in enumerate(items)]
     inserted = insert_new(session, Checkpoint, rows)
     mine = [at for at, identity in enumerate(identities) if identity in inserted]
+    if not mine:
+        return {}
     write_details(session, project_id, [(identities[at], items[at].registration) for at in mine], roots)
     committed = [identities[at] for at in mine if items[at].registration.state == CheckpointState.COMMITTED]
     outbox.announce(session, project_id, COMMITTED, committed)
-    _settle_attempts(session, project_id, items)
-    closing.settle_open(session, project_id, sorted({items[at].run_id for at in mine}))
+    concerned.settle(session, project_id, [(identities[at], items[at]) for at in mine])
     return {
         items[at].index: Registered(
             identities[at],
@@ -182,13 +183,6 @@ def _insert(session: Session, project_id: int, items: Sequence[Item], roots: Seq
         )
         for at in mine
     }
-
-
-def _settle_attempts(session: Session, project_id: int, items: Sequence[Item]) -> None:
-    """What follows from new checkpoints for the attempts of their runs."""
-    resume_points.resolve_waiting(session, project_id, sorted({item.run_id for item in items}))
-    for run_id in sorted({item.run_id for item in items if item.attempt.start_unsaid}):
-        live_path.recompute_live(session, project_id, run_id)
 
 
 def _registered(checkpoint: Checkpoint, item: Item, status: Literal["created", "unchanged", "committed"]) -> Registered:

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from registry.types import Direction
@@ -119,6 +119,7 @@ _VERSION = re.compile(r"(?:-\d+(?:\.\d+)+)+$")  # a Japanese fork of lm-eval: ta
 _SEPARATORS = re.compile(r"[\s_\-:.]+")
 
 
+@lru_cache(10_000)  # a filter over all projects asks it of every benchmark in use
 def key_of(name: str) -> str:
     """The form under which names are compared: case, width and separators do not matter, `+` does."""
     folded = unicodedata.normalize("NFKC", name).strip().casefold()

@@ -5,7 +5,7 @@ are published: one that cannot be of its benchmark's scale is noted, never resca
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -259,13 +259,11 @@ def _scale_notes(scores: Iterable[EvalScore]) -> list[str]:
 
 
 def _score(score: EvalScore, times: dict[str, int]) -> NewScore:
-    values: Mapping[str, Any] = {
-        name: getattr(score, name) for name in NewScore.__dataclass_fields__ if hasattr(score, name)
-    }
+    values: Mapping[str, Any] = {name: getattr(score, name) for name in NewScore._fields if hasattr(score, name)}
     when = _time(score.evaluated_at)
     if score.evaluated_at is not None and when is None:
         times[score.evaluated_at] = times.get(score.evaluated_at, 0) + 1
-    return replace(NewScore(score.benchmark, score.value), **{**values, "evaluated_at": when})
+    return NewScore(**{**values, "evaluated_at": when})
 
 
 def _time(text: str | None) -> datetime | None:

@@ -4,12 +4,12 @@ The score that counts is the one with the newest `evaluated_at`, then the last t
 before every one that does, so that a late backfill never displaces a dated evaluation.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
+from functools import lru_cache
 from hashlib import blake2b
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, func, or_, select, tuple_
 from sqlalchemy.orm import Session
@@ -21,7 +21,7 @@ from registry.errors import FieldError, Invalid
 from registry.evals.copies import spread_over_copies
 from registry.ids import new_id, new_ids, to_text
 from registry.models import Benchmark, CurrentScore, Replica, Score, ScoreMetric, ScoreSeries
-from registry.upsert import any_of, chunks, insert_missing, send_rows
+from registry.upsert import any_of, chunks, insert_all, insert_missing, send_rows
 
 # Built once, over the plain table: a registration runs it each time.
 _series = Base.metadata.tables[ScoreSeries.__tablename__].c
@@ -52,12 +52,13 @@ class ReplicaUnknown(Invalid):
         return cls(raised, errors=[FieldError(pointer, message)])
 
 
-@dataclass(frozen=True)
-class NewScore:
+class NewScore(NamedTuple):
     """One number: checkpoint x benchmark. The value may be non-finite: it is kept and shown, and never ranked.
 
     `metric` and `filter` are '' where there is none. What makes two scores comparable beside the named fields (hashes
     of template and tasks, judge, scaffold) is in `comparability`.
+
+    A tuple, since a batch has 10,000 of them: a frozen data class takes several times as long to make.
     """
 
     benchmark: str
@@ -71,10 +72,10 @@ class NewScore:
     harness: str | None = None
     harness_version: str | None = None
     evaluated_at: datetime | None = None
-    comparability: Mapping[str, Any] = field(default_factory=dict)
+    comparability: Mapping[str, Any] = MappingProxyType({})
     replica_id: int | None = None
 
-    @cached_property
+    @property
     def series_key(self) -> SeriesKey:
         """What it may be compared within: its metric, and every condition it was evaluated under."""
         return (
@@ -89,7 +90,7 @@ class NewScore:
             strict_json.canonical(self.comparability) if self.comparability else "{}",
         )
 
-    @cached_property
+    @property
     def identity(self) -> int:
         """63 bits over what makes a result itself: the value, its error, when, and on which copy."""
         micros = None if self.evaluated_at is None else to_micros(self.evaluated_at)
@@ -99,7 +100,12 @@ class NewScore:
 
 def text_of(score: NewScore) -> str:
     """All that a score says, as one text; no two different scores have the same."""
-    return "\0".join(map(str, (*score.series_key, score.identity)))
+    return f"{_key_text(score.series_key)}\0{score.identity}"
+
+
+@lru_cache(maxsize=4_096)
+def _key_text(key: SeriesKey) -> str:
+    return "\0".join(map(str, key))
 
 
 def split_metric(metric: str) -> tuple[str, str]:
@@ -111,11 +117,12 @@ def split_metric(metric: str) -> tuple[str, str]:
 
 
 def record_scores(
-    session: Session, project_id: int, scored: Sequence[tuple[int, NewScore]], *, unscored: bool = False
+    session: Session, project_id: int, scored: Sequence[tuple[int, NewScore]], *, fresh_checkpoints: bool = False
 ) -> int:
     """Keep scores of checkpoints (id, score); gives how many of them were new. Sending them again adds nothing.
 
-    `unscored`: the caller knows that none of the checkpoints has a score yet.
+    `fresh_checkpoints`: the caller made them in this transaction. They have no scores yet and no copies, nobody else
+    sees them, and the caller announces them.
     """
     if not scored:
         return 0
@@ -141,36 +148,46 @@ def record_scores(
                 "replica_id": score.replica_id,
             },
         )
-    known = set() if unscored else _known(session, project_id, list(rows))
-    fresh = [row for key, row in rows.items() if key not in known]
-    insert_missing(session, Score, fresh)
     metric_of = dict(series.values())
-    _make_current(session, [row | {"score_metric_id": metric_of[row["series_id"]]} for row in fresh])
+    if fresh_checkpoints:
+        insert_all(session, Score, list(rows.values()))
+        insert_all(session, CurrentScore, _current(rows.values(), metric_of))
+        note_changes(session, project_id, {key[0] for key in rows})
+        return len(rows)
+    known = _known(session, project_id, list(rows))
+    fresh = [row for key, row in rows.items() if key not in known]
     scored_ids = {row["checkpoint_id"] for row in fresh}
+    if fresh:
+        insert_missing(session, Score, fresh)
+        send_rows(session, CurrentScore, _current(fresh, metric_of), _only_if_newer)
     note_changes(session, project_id, scored_ids)
     watching.scores_arrived(session, project_id, scored_ids)
-    if not unscored:  # a checkpoint that is new has no copies yet
-        spread_over_copies(session, project_id, scored_ids)
-    if not unscored:  # a checkpoint that is registered with its scores is announced itself
-        outbox.announce(session, project_id, "score.recorded", sorted({row["checkpoint_id"] for row in fresh}))
+    spread_over_copies(session, project_id, scored_ids)
+    outbox.announce(session, project_id, "score.recorded", sorted(scored_ids))
     return len(fresh)
 
 
-def _make_current(session: Session, rows: Sequence[Mapping[str, Any]]) -> None:
+def _current(rows: Iterable[Mapping[str, Any]], metric_of: Mapping[int, int]) -> list[dict[str, Any]]:
+    """The rows of `current_score` that rows of `score` make: the newest for each checkpoint and metric, by key."""
     newest: dict[tuple[int, int], dict[str, Any]] = {}
     for row in rows:
         micros = 0 if row["evaluated_at"] is None else to_micros(row["evaluated_at"])
-        key = row["checkpoint_id"], row["score_metric_id"]
+        key = row["checkpoint_id"], metric_of[row["series_id"]]
         before = newest.get(key)
         if before is None or (micros, row["arrival"]) > (before["evaluated_micros"], before["arrival"]):
-            names = ("project_id", "checkpoint_id", "score_metric_id", "series_id", "value", "special", "stderr")
-            newest[key] = {name: row[name] for name in (*names, "arrival")} | {
+            newest[key] = {
+                "project_id": row["project_id"],
+                "checkpoint_id": row["checkpoint_id"],
+                "score_metric_id": key[1],
+                "series_id": row["series_id"],
+                "value": row["value"],
+                "special": row["special"],
+                "stderr": row["stderr"],
                 "evaluated_micros": micros,
+                "arrival": row["arrival"],
                 "via_checkpoint_id": None,
             }
-    if not newest:
-        return
-    send_rows(session, CurrentScore, [newest[key] for key in sorted(newest)], _only_if_newer)
+    return [newest[key] for key in sorted(newest)]
 
 
 def _only_if_newer(statement: Any) -> Any:

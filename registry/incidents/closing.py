@@ -19,15 +19,12 @@ from registry.types import CheckpointState
 
 CLOSED: Final = "incident.closed"
 ENDED: Final = ("crashed", "lost")  # the kinds whose attempt makes no further step
-_OPEN: Final = (
-    select(Incident)
-    .where(
-        Incident.project_id == bindparam("project"),
-        Incident.run_id.in_(bindparam("runs", expanding=True)),
-        Incident.closed_at.is_(None),
-    )
-    .order_by(Incident.id)
+OPEN: Final = select(Incident).where(
+    Incident.project_id == bindparam("project"),
+    Incident.run_id.in_(bindparam("runs", expanding=True)),
+    Incident.closed_at.is_(None),
 )
+_OPEN: Final = OPEN.order_by(Incident.id)
 
 
 def settle_open(session: Session, project_id: int, run_ids: Sequence[int]) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 from registry.checkpoints.rows import CheckpointIdentity
 from registry.ids import to_text
 from registry.recovery.onset import Onset
-from registry.recovery.population import Copy
 from registry.recovery.ranking import Terms
+from registry.recovery.shown import Copy
 from registry.recovery.spikes import Spike
 from registry.recovery.watched import Watch
 

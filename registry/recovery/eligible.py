@@ -13,19 +13,39 @@ import numpy as np
 
 from registry.evals.percentiles import Booleans, Floats, Integers
 from registry.models import Layout
+from registry.recovery.best_copies import BestCopies
 from registry.recovery.onset import SAFE
-from registry.recovery.population import Copies, CopyRow, Population, restore_times
+from registry.recovery.population import Population
 from registry.recovery.reshape import Fit, fit
+from registry.recovery.shown import Recorded
 from registry.snapshots import LayoutSpec
-from registry.types import CheckpointState, PieceName, Presence
+from registry.types import PieceName, Presence
 
 TRAINING: Final = "training"
 PRODUCTION: Final = "production"
 
-# The pieces that each mode needs, and what each filter is loosened by.
+# The pieces that each mode needs; what each filter says of whom it leaves out, and what it is loosened by.
 NEEDED: Final = {
     TRAINING: (PieceName.WEIGHTS, PieceName.OPTIMIZER, PieceName.DATA_POSITION),
     PRODUCTION: (PieceName.WEIGHTS,),
+}
+IN_WORDS: Final = {
+    "state": "not committed",
+    "superseded": "superseded",
+    "loss": "loss not finite",
+    "quarantine": "quarantined",
+    "suspect": "suspect",
+    "time": "outside the time asked for",
+    "step": "beyond the step",
+    "pieces": "pieces absent or unknown",
+    "copy": "no usable copy",
+    "layout": "not for this layout",
+    "condition": "a condition is not met",
+    "unscored": "not evaluated",
+    "p_bad": "probably bad already",
+    "spike": "after the spike began",
+    "rto": "too slow to restore",
+    "alias_target": "where the alias points now",
 }
 LOOSEN: Final = {
     "state": "commit a pending checkpoint",
@@ -33,16 +53,16 @@ LOOSEN: Final = {
     "loss": "look at what the loss did: nothing finite is left",
     "quarantine": "remove the quarantine tag of a checkpoint that has been cleared",
     "suspect": "look into the incidents behind the suspicion, and lift it where the checkpoint was not the cause",
-    "time": "widen 'after' and 'before'",
-    "step": "raise 'at_or_before_step'",
+    "time": "ask for a longer time (after, before)",
+    "step": "ask for later steps too",
     "pieces": "record the pieces of the checkpoints, or ask in production mode, which needs weights only",
     "copy": "record or restore a copy of one of the checkpoints",
-    "layout": "ask for another 'target_layout', or convert a checkpoint first",
+    "layout": "ask for another layout, or convert a checkpoint first",
     "condition": "loosen the conditions",
-    "unscored": "evaluate the newest checkpoints, or ask without 'watch'",
-    "p_bad": "evaluate the newest of them again, or ask without 'watch'",
-    "spike": "ask with 'watch', which judges by evaluations and not by the loss",
-    "rto": "allow a longer 'rto_seconds', or record the sizes of the copies",
+    "unscored": "evaluate the newest checkpoints, or watch nothing",
+    "p_bad": "evaluate the newest of them again, or watch nothing",
+    "spike": "watch a benchmark or a capability: then evaluations decide, and not the loss",
+    "rto": "allow more time for the restore, or record the sizes of the copies",
     "alias_target": "let the alias have another checkpoint to go back to",
 }
 
@@ -74,18 +94,16 @@ class Question:
 class Judged:
     """`failed`: per checkpoint the place in `names` of the filter that excludes it, -1 where none does.
 
-    The rest is about those that none excludes: their rows, their copies, and seconds to restore (NaN: unknown).
+    `rows`: those that none excludes.
     """
 
     names: Sequence[str]
     failed: Integers
     rows: Integers
-    copies: Sequence[CopyRow]
-    seconds: Floats
     fits: Mapping[int, Fit]  # by row, where a layout was asked for
 
 
-def judge(population: Population, copies: Copies, question: Question) -> Judged:
+def judge(population: Population, copies: BestCopies, question: Question) -> Judged:
     """Every checkpoint against every filter, the cheap ones first."""
     failed = np.full(len(population), -1, dtype=np.int64)
     names = [*LOOSEN]
@@ -97,20 +115,14 @@ def judge(population: Population, copies: Copies, question: Question) -> Judged:
         exclude(name, mask)
     for name, mask in _by_evidence(population, question):
         exclude(name, mask)
-    exclude("copy", np.array([each not in copies.best for each in population.ids.tolist()], dtype=bool))
+    exclude("copy", ~copies.there)
     fits = _fits(population, question, np.flatnonzero(failed < 0))
     refused = np.zeros(len(population), dtype=bool)
     refused[[row for row, each in fits.items() if not each.feasible]] = True
     exclude("layout", refused)
-    rows = np.flatnonzero(failed < 0)
-    chosen = [copies.best[each] for each in population.ids[rows].tolist()]
-    expected, slow = restore_times(chosen)
     if question.rto_seconds is not None:
-        late = ~(slow <= question.rto_seconds)  # an unknown time is late
-        failed[rows[late]] = names.index("rto")
-        rows, expected = rows[~late], expected[~late]
-        chosen = [each for each, is_late in zip(chosen, late.tolist(), strict=True) if not is_late]
-    return Judged(names, failed, rows, chosen, expected, fits)
+        exclude("rto", ~(copies.slow <= question.rto_seconds))  # an unknown time is late
+    return Judged(names, failed, np.flatnonzero(failed < 0), fits)
 
 
 def _as_recorded(population: Population, question: Question) -> list[tuple[str, Booleans]]:
@@ -119,9 +131,9 @@ def _as_recorded(population: Population, question: Question) -> list[tuple[str, 
     none = np.zeros(len(population), dtype=bool)
     limit = question.at_or_before_step
     return [
-        ("state", population.states != CheckpointState.COMMITTED.value),
+        ("state", ~population.committed),
         ("superseded", population.superseded),
-        ("loss", np.array([each is not None for each in population.losses.tolist()], dtype=bool)),
+        ("loss", population.lost),
         ("quarantine", _among(ids, question.quarantined)),
         ("suspect", _among(ids, question.suspect)),
         ("time", population.early | population.late),
@@ -170,17 +182,18 @@ def reason_of(
     name: str,
     row: int,
     population: Population,
-    copies: Copies,
+    copies: BestCopies,
     question: Question,
     judged: Judged,
+    recorded: Recorded,
     pieces: Mapping[PieceName, Presence],
 ) -> str:
     """Why the filter `name` left out the checkpoint at `row`; `pieces` are its own, where that is the filter."""
     identity, step = int(population.ids[row]), int(population.steps[row])
     told: dict[str, Callable[[], str]] = {
-        "state": lambda: f"it is {population.states[row]}, and only a committed checkpoint can be loaded",
+        "state": lambda: f"it is {recorded.state}, and only a committed checkpoint can be loaded",
         "superseded": lambda: "a newer attempt went on from an earlier step, so this one is off its path",
-        "loss": lambda: f"its loss is {population.losses[row]}",
+        "loss": lambda: f"its loss is {recorded.loss_special}",
         "quarantine": lambda: "it is tagged as quarantined",
         "suspect": lambda: f"it is suspect: {question.suspect[identity]}",
         "time": lambda: f"it was saved {'before' if population.early[row] else 'after'} the time asked for",
@@ -191,9 +204,9 @@ def reason_of(
         "unscored": lambda: "nothing was evaluated at or after its step, so it may be bad already",
         "p_bad": lambda: f"P(already bad) is {_p_bad(question, row):.0%}, above {SAFE:.0%}",
         "spike": lambda: f"it was saved after step {question.rewind_to}, and the loss is up since",
-        "copy": lambda: _no_copy(copies.unusable.get(identity, ())),
+        "copy": lambda: copies.why_none(identity),
         "layout": lambda: judged.fits[row].words,
-        "rto": lambda: _too_slow(copies.best[identity], question.rto_seconds or 0.0),
+        "rto": lambda: _too_slow(float(copies.slow[row]), question.rto_seconds or 0.0),
     }
     return told[name]()
 
@@ -208,18 +221,7 @@ def _pieces_told(mode: str, pieces: Mapping[PieceName, Presence]) -> str:
     return f"{mode} needs it whole, and {said}"
 
 
-def _no_copy(copies: Sequence[CopyRow]) -> str:
-    if not copies:
-        return "no copy of it is recorded as present"
-    if any(verification == "corrupt" for *_, verification in copies):
-        return "its only copies are corrupt"
-    if all(state == "present" for *_, state, _ in copies):
-        return "its only copies are suspect: what loaded them failed alike each time"
-    return "its only copy is partial: the parts do not cover every rank"
-
-
-def _too_slow(copy: CopyRow, rto_seconds: float) -> str:
-    (slow,) = restore_times([copy])[1].tolist()
+def _too_slow(slow: float, rto_seconds: float) -> str:
     if np.isnan(slow):
         return "the size of its copy is unknown, so no restore time can be promised"
     limit = f"{rto_seconds:.0f} s" if rto_seconds < 60 else f"{rto_seconds / 60:.1f} min"

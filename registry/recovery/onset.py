@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from registry.wording import counted
+
 LARGEST_DROP = 0.3
 PRIOR_NO_CHANGE = 0.5
 SAFE = 0.05  # a checkpoint is known good while P(already bad) stays at or below this
@@ -196,9 +198,9 @@ def _answer(steps: Sequence[int], found: _Found, p_bad: Numbers) -> Onset:
     last_good = int(steps[int(np.flatnonzero(p_bad <= SAFE)[-1])])
     after, by = (found.first + place for place in _range(found.gaps, found.gap, wide=found.shape != "step"))
     return Onset(
-        steps=tuple(int(step) for step in steps),
+        steps=tuple(steps),
         p_no_change=found.p_no_change,
-        p_bad=tuple(float(each) for each in p_bad),
+        p_bad=tuple(p_bad.tolist()),
         is_established=established,
         shape=found.shape,
         drop=found.drop if established else None,
@@ -239,7 +241,8 @@ def _sentence(found: _Found, established: bool, after: int, by: int, last_good: 
 
 
 def _too_short(steps: Sequence[int]) -> Onset:
-    sentence = f"A fall is not established: {len(steps)} evaluated checkpoints, and {LEAST_POINTS} are needed."
+    evaluated = counted(len(steps), "evaluated checkpoint")
+    sentence = f"A fall is not established: {evaluated}, and {LEAST_POINTS} are needed."
     nothing = tuple(float("nan") for _ in steps)
     given = tuple(int(step) for step in steps)
     return Onset(given, float("nan"), nothing, False, "none", None, None, None, None, None, sentence)

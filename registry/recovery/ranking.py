@@ -205,7 +205,7 @@ def _minutes_told(terms: Terms) -> tuple[str, str, str]:
 
 
 def _chance_told(chance: float, evidence: float | str | None) -> str:
-    return f"A restore is assumed to work with {chance:.0%} (evidence: {evidence})"
+    return f"A restore is assumed to work in {chance:.0%} of cases (evidence: {evidence})"
 
 
 def _training_change(option: TrainingOption, terms: Terms, leading: TrainingOption, best: Terms) -> str:

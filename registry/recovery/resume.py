@@ -17,6 +17,7 @@ from registry.recovery.resume_path import newest_pages
 from registry.recovery.resume_shapes import BadResumeQuestion, ResumeCandidate, ResumePlan, ResumeQuestion
 from registry.recovery.scope import Scope, scope_of_run
 from registry.snapshots import refuse_too_many_paths
+from registry.wording import counted
 
 MAX_EXCLUDED: Final = 100
 
@@ -61,7 +62,7 @@ def _sentence(
     if candidates:
         best = candidates[0]
         copy = best.copies[0]
-        behind = f", {best.steps_behind} steps behind the newest" if best.steps_behind else ", the newest"
+        behind = f", {counted(best.steps_behind, 'step')} behind the newest" if best.steps_behind else ", the newest"
         return f"Resume {name} from step {best.checkpoint.step}{behind}, on {copy.place.tier} storage."
     if not found.considered:
         return f"{name} has no checkpoint yet: there is nothing to resume."
@@ -72,5 +73,4 @@ def _sentence(
         hint = f" To go on without a piece, ask for fewer than {need}."
     elif "layout" in counts:
         hint = " In the layout that they were saved with they would load; or ask for fewer pieces."
-    counted = "1 checkpoint" if found.considered == 1 else f"{found.considered} checkpoints"
-    return f"Of {counted} of {name}, none can be resumed from ({told}).{hint}"
+    return f"Of {counted(found.considered, 'checkpoint')} of {name}, none can be resumed from ({told}).{hint}"

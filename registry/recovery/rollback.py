@@ -22,7 +22,6 @@ from registry.recovery.ranking import (
     ProductionOption,
     Ranked,
     TrainingOption,
-    p_ok,
     rank_for_production,
     rank_lineup,
     surest,
@@ -31,7 +30,7 @@ from registry.recovery.said import assumptions, sentence
 from registry.recovery.scope import Scope, scope_of_alias, scope_of_run
 from registry.recovery.spikes import LEAD_STEPS
 from registry.recovery.telling import known, tell
-from registry.recovery.view import Asked, CapabilityPercentiles, View, evidence_of, look_at
+from registry.recovery.view import Asked, CapabilityPercentiles, View, look_at
 from registry.recovery.watched import Watch, Watched, read_watched
 from registry.search.conditions import Condition
 from registry.snapshots import LayoutSpec
@@ -119,22 +118,18 @@ def _scope(session: Session, run_id: int | None, alias: str | None, mode: str) -
 
 def _rank_training(view: View, rate: float, limit: int) -> list[Ranked]:
     """Own run first; checkpoints of the runs it came from follow, since going there gives up the fork as well."""
-    seen, judged, at_step = view.seen, view.judged, view.at_step or 0
-    evidence = [evidence_of(each) for each in judged.copies]
-    chances = np.array([p_ok(each) for each in evidence], dtype=float)
-    minutes, ranked = judged.seconds / 60, list[Ranked]()
-    own = seen.generations[judged.rows] == 0
+    seen, copies, at_step, ranked = view.seen, view.copies, view.at_step or 0, list[Ranked]()
+    own = seen.generations[view.judged.rows] == 0
     for mine in (True, False):
-        places = np.flatnonzero(own == mine)
-        if not len(places) or len(ranked) >= limit:
+        rows = view.judged.rows[own == mine]
+        if not len(rows) or len(ranked) >= limit:
             continue
-        rows = judged.rows[places]
-        lineup = Lineup(seen.ids[rows], seen.steps[rows], minutes[places], chances[places])
+        lineup = Lineup(seen.ids[rows], seen.steps[rows], copies.seconds[rows] / 60, copies.chances(rows))
 
-        def option(at: int, places: Integers = places) -> TrainingOption:
-            place = int(places[at])
-            row = int(judged.rows[place])
-            return TrainingOption(int(seen.ids[row]), int(seen.steps[row]), known(minutes[place]), evidence[place])
+        def option(at: int, rows: Integers = rows) -> TrainingOption:
+            row = int(rows[at])
+            minutes = known(copies.seconds[row] / 60)
+            return TrainingOption(int(seen.ids[row]), int(seen.steps[row]), minutes, copies.evidence(row))
 
         for each in rank_lineup(lineup, option, at_step, rate, limit - len(ranked)):
             if not mine and ranked:
@@ -151,21 +146,19 @@ def _read_judged(session: Session, view: View) -> Watched:
 
 def _rank_production(view: View, figures: Watched, limit: int) -> tuple[View, list[Ranked]]:
     """The ranked ones; who has no figure to be judged by is excluded as unscored."""
-    seen, judged = view.seen, view.judged
-    values, errors = figures.along(seen.ids[judged.rows])
-    unjudged = np.isnan(values)
+    seen, copies, judged, rows = view.seen, view.copies, view.judged, view.judged.rows
+    values, errors = figures.along(seen.ids[rows])
     failed = judged.failed.copy()
-    failed[judged.rows[unjudged]] = judged.names.index("unscored")
-    chances = np.array([p_ok(evidence_of(each)) for each in judged.copies], dtype=float)
-    best = surest(seen.ids[judged.rows], seen.steps[judged.rows], values, errors, chances, limit)
+    failed[rows[np.isnan(values)]] = judged.names.index("unscored")
+    best = surest(seen.ids[rows], seen.steps[rows], values, errors, copies.chances(rows), limit)
     options = [
         ProductionOption(
-            int(seen.ids[judged.rows[place]]),
-            int(seen.steps[judged.rows[place]]),
+            int(seen.ids[rows[place]]),
+            int(seen.steps[rows[place]]),
             known(values[place]),
             known(errors[place]),
-            known(judged.seconds[place] / 60),
-            evidence_of(judged.copies[place]),
+            known(copies.seconds[rows[place]] / 60),
+            copies.evidence(int(rows[place])),
         )
         for place in best.tolist()
     ]

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from registry.recovery import restore_time
 from registry.recovery.answers import Candidate, SpikeFound, WatchedOnset
-from registry.recovery.eligible import LOOSEN, TRAINING
+from registry.recovery.eligible import IN_WORDS, LOOSEN, TRAINING
 from registry.recovery.ranking import P_OK
+from registry.wording import counted, was
 
 
 def sentence(
@@ -18,7 +19,8 @@ def sentence(
     """The answer in one or two sentences: what was seen, and where to go back to or what to loosen."""
     seen = ""
     if onset is not None:
-        seen = f"{onset.onset.sentence} " if onset.onset is not None else f"{onset.why[0].upper()}{onset.why[1:]}. "
+        found = f"{onset.watch.words}: {onset.onset.sentence} " if onset.onset is not None else ""
+        seen = found or f"{onset.why[0].upper()}{onset.why[1:]}. "
     elif spike is not None:
         seen = f"{spike.sentence} "
     if candidates:
@@ -28,9 +30,17 @@ def sentence(
         return f"{seen}There are no checkpoints yet: record one first."
     name, count = max(counts.items(), key=lambda item: item[1])
     return (
-        f"{seen}No checkpoint is left to go back to: of {considered}, {count} failed the filter '{name}'. "
-        f"To loosen it: {LOOSEN[name]}."
+        f"{seen}No checkpoint is left to go back to: {left_out(count, considered)} ({IN_WORDS[name]}). "
+        f"To loosen that: {LOOSEN[name]}."
     )
+
+
+def left_out(count: int, considered: int) -> str:
+    """'12 of 14 checkpoints were left out'."""
+    if count == considered:
+        words = {1: "the only checkpoint was", 2: "both checkpoints were"}.get(count, f"all {count} checkpoints were")
+        return f"{words} left out"
+    return f"{count} of {considered} checkpoints {was(count)} left out"
 
 
 def assumptions(
@@ -60,7 +70,8 @@ def assumptions(
         said.append(f"The cause of a spike is assumed to lie at most {lead_steps} steps before its first point")
     if times_asked and times_assumed:
         said.append(
-            f"Nobody said when {times_assumed} of {considered} checkpoints were saved: the times asked for were held "
+            f"Nobody said when {times_assumed} of {counted(considered, 'checkpoint')} {was(times_assumed)} saved: the "
+            "times asked for were held "
             "against the arrival of their records"
         )
     return tuple(said)

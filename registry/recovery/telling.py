@@ -11,9 +11,8 @@ from registry.checkpoints.rows import CheckpointIdentity
 from registry.evals.percentiles import Integers
 from registry.recovery.answers import Candidate, Excluded, SpikeFound, WatchedOnset, WatchedPoint
 from registry.recovery.eligible import TRAINING, reason_of
-from registry.recovery.population import Copy, read_chosen_copies
 from registry.recovery.ranking import Ranked, Terms
-from registry.recovery.shown import Shown, read_pieces
+from registry.recovery.shown import Copy, Shown, read_chosen_copies, read_pieces
 from registry.recovery.spikes import Remedy, remedy
 from registry.recovery.view import View
 
@@ -113,15 +112,11 @@ def _remedy(view: View) -> tuple[Remedy | None, int | None]:
 
 
 def _candidates(session: Session, view: View, ranked: list[Ranked], shown: Shown) -> tuple[Candidate, ...]:
-    judged = view.judged
-    wanted = {each.id for each in ranked}
-    ids = view.seen.ids[judged.rows].tolist()
-    place_of = {identity: place for place, identity in enumerate(ids) if identity in wanted}
-    replicas = {each.id: judged.copies[place_of[each.id]][1] for each in ranked}
+    rows = np.flatnonzero(np.isin(view.seen.ids, np.array([each.id for each in ranked], dtype=np.int64)))
+    row_of = dict(zip(view.seen.ids[rows].tolist(), rows.tolist(), strict=True))
+    replicas = {each.id: int(view.copies.replicas[row_of[each.id]]) for each in ranked}
     copies = read_chosen_copies(session, view.scope.project_id, list(replicas.values()))
-    return tuple(
-        _candidate(view, each, int(judged.rows[place_of[each.id]]), shown, copies[replicas[each.id]]) for each in ranked
-    )
+    return tuple(_candidate(view, each, row_of[each.id], shown, copies[replicas[each.id]]) for each in ranked)
 
 
 def _candidate(view: View, ranked: Ranked, row: int, shown: Shown, copy: Copy) -> Candidate:
@@ -162,6 +157,7 @@ def _excluded(session: Session, view: View, rows: Integers, shown: Shown) -> tup
         if name == "unscored" and (question.p_bad is None or not np.isnan(question.p_bad[row])):
             why = "no score to judge it by: evaluate it first"
         else:
-            why = reason_of(name, row, seen, view.copies, question, judged, pieces.get(identity, {}))
+            recorded = shown.recorded[identity]
+            why = reason_of(name, row, seen, view.copies, question, judged, recorded, pieces.get(identity, {}))
         found.append(Excluded(shown.identity(identity), name, why))
     return tuple(found)

@@ -10,20 +10,11 @@ from sqlalchemy.orm import Session
 
 from registry.evals.percentiles import Floats, Integers
 from registry.models import Layout
+from registry.recovery.best_copies import BestCopies, best_copies
 from registry.recovery.eligible import NEEDED, TRAINING, Judged, Question, judge
 from registry.recovery.losses import read_loss
 from registry.recovery.onset import Onset
-from registry.recovery.population import (
-    Copies,
-    CopyRow,
-    Population,
-    live_path,
-    quarantined,
-    read_copies,
-    read_population,
-    suspected,
-)
-from registry.recovery.ranking import P_OK
+from registry.recovery.population import Population, in_scope, live_path, quarantined, read_population, suspected
 from registry.recovery.scope import Scope
 from registry.recovery.spikes import Spike, find_spikes, newest_that_matters
 from registry.recovery.wanted import unmet_conditions
@@ -59,7 +50,7 @@ class View:
     scope: Scope
     run_ids: Sequence[int]
     seen: Population
-    copies: Copies
+    copies: BestCopies
     path: Integers
     watched: Watched | None
     onset: Onset | None
@@ -87,7 +78,7 @@ def look_at(session: Session, scope: Scope, asked: Asked, capabilities: Capabili
         layouts=asked.target_layout is not None,
     )
     suspect, suspect_copies = suspected(session, scope.project_id)
-    copies = read_copies(session, scope, suspect_copies, evidence_of, P_OK)
+    copies = best_copies(session, scope.project_id, in_scope(scope), suspect_copies, seen.ids)
     run_ids = list(dict.fromkeys([*scope.runs, *np.unique(seen.runs).tolist()]))
     watched = read_watched(session, scope.project_id, run_ids, asked.watch) if asked.watch is not None else None
     path = live_path(seen)
@@ -110,11 +101,6 @@ def look_at(session: Session, scope: Scope, asked: Asked, capabilities: Capabili
     )
     judged = judge(seen, copies, question)
     return View(scope, run_ids, seen, copies, path, watched, onset, why, spike, question, judged)
-
-
-def evidence_of(copy: CopyRow) -> str:
-    """The best evidence that a copy restores, as a key of P_OK."""
-    return "verified hash" if copy[5] == "verified" else "none"
 
 
 def _asks_of_loss(asked: Asked) -> bool:

@@ -18,6 +18,7 @@ from registry.search.conditions import (
     Condition,
     FieldCondition,
     StandingCondition,
+    refuse_unknown_benchmarks,
 )
 
 
@@ -38,6 +39,7 @@ def unmet_conditions(
 
     A missing or non-finite value meets no condition: it is said to be missing, not to be low.
     """
+    refuse_unknown_benchmarks(session, [project_id], conditions)
     unmet: dict[int, str] = {}
     by_percentile = [each for each in conditions if isinstance(each, CapabilityCondition)]
     by_filter = [each for each in conditions if not isinstance(each, CapabilityCondition)]

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 from sqlalchemy import select
@@ -21,11 +20,14 @@ from registry.evals.columns import Column, off_scale
 from registry.evals.normalise import TOP
 from registry.evals.percentiles import Floats, Integers
 from registry.evals.score_table import read_columns
-from registry.filters import tables
+from registry.filters.errors import did_you_mean
 from registry.models import ScoreSeries
 from registry.recovery.figures import orient_all, standard_errors
 from registry.recovery.onset import Onset, find_onset
-from registry.recovery.plain import plain_rows
+from registry.recovery.run_scores import Scores, scores_of_runs
+from registry.wording import counted, was
+
+_Series = tuple[int, int]  # (column, series): results that may be compared with each other
 
 LEAST_ERROR = 1e-9  # a lossless figure is taken as this sure, so that it has a weight
 SHARED_BY = 0.8  # a benchmark enters a composite where at least this share of the evaluated checkpoints has it
@@ -72,20 +74,7 @@ class Watched:
         return np.where(has, self.values[places], np.nan), np.where(has, self.errors[places], np.nan)
 
 
-_Series = tuple[int, int]  # (column, series): results that may be compared with each other
 _NOTHING = np.empty(0)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Scores:
-    """The scores of one series: checkpoint ids, ascending, values, and published errors (NaN: none)."""
-
-    ids: Integers
-    values: Floats
-    errors: Floats
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
 
 def read_watched(
@@ -102,11 +91,11 @@ def read_watched(
     if not wanted:
         capabilities = {column.benchmark.capability for column in columns if column.benchmark.capability}
         known = [*sorted(capabilities), *sorted({column.name for column in columns} - capabilities)]
-        raise NothingToWatch(
-            f"No score of {watch.words!r} is recorded in this project. There are: {', '.join(known[:20]) or 'none'}."
-        )
+        others = did_you_mean(watch.words, known) or f"There are: {', '.join(known[:20]) or 'none'}."
+        raise NothingToWatch(f"No score of {watch.words!r} is recorded in this project. {others}")
     metrics = {metric: place for metric, place in metric_ids.items() if place in wanted}
-    found = _read(session, project_id, run_ids, metrics)
+    scores = scores_of_runs(session, project_id, run_ids, metrics)
+    found = {(metrics[metric], series): each for (metric, series), each in scores.items()}
     members = _choose(columns, found)
     chosen = [key for member in members for key in member]
     sizes = _sample_counts(session, project_id, {series for _, series in chosen})
@@ -127,38 +116,7 @@ def _is_wanted(column: Column, watch: Watch) -> bool:
     return capability not in (None, "lm") and column.benchmark.scale in TOP
 
 
-def _read(
-    session: Session, project_id: int, run_ids: Sequence[int], metrics: Mapping[int, int]
-) -> dict[_Series, _Scores]:
-    """The scores by series. What a lossless copy lends a checkpoint is among its current scores (`evals.copies`)."""
-    score, checkpoint = tables.current_score, tables.checkpoint
-    columns = (score.c.checkpoint_id, score.c.score_metric_id, score.c.series_id, score.c.value, score.c.stderr)
-    finite = (score.c.project_id == project_id, score.c.value.is_not(None))
-    of_metric = score.c.score_metric_id.in_(list(metrics))
-    own = (
-        select(*columns)
-        .select_from(checkpoint)
-        .join(score, (checkpoint.c.project_id == score.c.project_id) & (checkpoint.c.id == score.c.checkpoint_id))
-        .where(*finite, of_metric, checkpoint.c.project_id == project_id, checkpoint.c.run_id.in_(list(run_ids)))
-    )
-    return _by_series(plain_rows(session, own), metrics)
-
-
-def _by_series(rows: Sequence[Any], metrics: Mapping[int, int]) -> dict[_Series, _Scores]:
-    if not rows:
-        return {}
-    ids, kinds, series, values, errors = zip(*rows, strict=True)
-    of, group = np.array(ids, dtype=np.int64), np.array(series, np.int64)
-    value, error = np.array(values, dtype=float), np.array(errors, dtype=float)
-    found = {}
-    for series_id, metric_id in dict(zip(series, kinds, strict=True)).items():  # a series is of one metric
-        mine = np.flatnonzero(group == series_id)
-        mine = mine[np.argsort(of[mine])]
-        found[metrics[metric_id], series_id] = _Scores(of[mine], value[mine], error[mine])
-    return found
-
-
-def _choose(columns: Sequence[Column], found: Mapping[_Series, _Scores]) -> list[list[_Series]]:
+def _choose(columns: Sequence[Column], found: Mapping[_Series, Scores]) -> list[list[_Series]]:
     """The members of the composite, one a family, each held by nearly all; of one recorded in parts, all its parts."""
     families: dict[str, list[_Series]] = {}
     for key in found:
@@ -193,7 +151,7 @@ def _sample_counts(session: Session, project_id: int, series: set[int]) -> dict[
 
 def _combine(
     columns: Sequence[Column],
-    found: Mapping[_Series, _Scores],
+    found: Mapping[_Series, Scores],
     members: Sequence[Sequence[_Series]],
     sizes: Mapping[int, int | None],
 ) -> tuple[Integers, Floats, Floats, bool]:
@@ -205,7 +163,7 @@ def _combine(
     if not chosen:
         return np.empty(0, np.int64), _NOTHING, _NOTHING, False
     usable = {key: _on_scale(columns[key[0]], found[key]) for key in chosen}
-    everywhere = reduce(np.intersect1d, [usable[key].ids for key in chosen])
+    everywhere = reduce(_in_both, [usable[key].ids for key in chosen])
     assumed, means = False, []
     for member in members:
         parts = []
@@ -221,19 +179,24 @@ def _combine(
     return everywhere, values, errors, assumed
 
 
+def _in_both(ids: Integers, others: Integers) -> Integers:
+    """Those that are in both, ascending; nearly always they are the same, which needs no sorting."""
+    return ids if np.array_equal(ids, others) else np.intersect1d(ids, others, assume_unique=True)
+
+
 def _mean(figures: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
     """Of independent figures; without an error where one of them has none."""
     values = np.sum([value for value, _ in figures], axis=0) / len(figures)
     return values, np.sqrt(np.sum([error**2 for _, error in figures], axis=0)) / len(figures)
 
 
-def _on_scale(column: Column, scores: _Scores) -> _Scores:
+def _on_scale(column: Column, scores: Scores) -> Scores:
     """The scores that can be of the benchmark's scale; one that cannot is not rescaled by guess."""
     inside = ~off_scale(scores.values, column.benchmark)
-    return _Scores(scores.ids[inside], scores.values[inside], scores.errors[inside])
+    return scores if inside.all() else scores.where(inside)
 
 
-def _left_out(found: Mapping[_Series, _Scores], chosen: Sequence[_Series]) -> str:
+def _left_out(found: Mapping[_Series, Scores], chosen: Sequence[_Series]) -> str:
     """In words, how many checkpoints have results only under other conditions than the chosen ones."""
     columns = Counter(place for place, _ in found)
     others = [
@@ -245,7 +208,7 @@ def _left_out(found: Mapping[_Series, _Scores], chosen: Sequence[_Series]) -> st
         return ""
     kept = np.concatenate([found[key].ids for key in chosen])
     count = len(np.setdiff1d(np.concatenate(others), kept))
-    told = "1 checkpoint was" if count == 1 else f"{count} checkpoints were"
+    told = f"{counted(count, 'checkpoint')} {was(count)}"
     return f"{told} evaluated under other conditions only" if count else ""
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from registry import models
 from registry.db import now
 from registry.ids import new_id
-from registry.upsert import MANY, insert_missing
+from registry.upsert import GROUP, MANY, insert_missing, insert_new
 from tests.factories import make_project
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), max_size=12)
@@ -63,3 +63,15 @@ def test_floats_come_back_to_the_last_bit(session: Session) -> None:
     insert_missing(session, models.DataSource, rows)
     query = select(models.DataSource).where(models.DataSource.data_version_id == version)
     assert {row.source: row.weight for row in session.scalars(query)} == {row["source"]: row["weight"] for row in rows}
+
+
+def test_more_rows_than_one_statement_takes_are_written_once_and_those_inserted_are_named(session: Session) -> None:
+    project = make_project(session)
+    rows = [
+        {"created_at": now(), "name": f"row {number}", "project_id": project.id, "id": new_id(), "mix_digest": b""}
+        for number in range(2 * GROUP + MANY)
+    ]
+    insert_missing(session, models.DataVersion, rows[::2])
+    assert insert_new(session, models.DataVersion, rows) == {row["id"] for row in rows[1::2]}
+    query = select(models.DataVersion.id, models.DataVersion.name).where(models.DataVersion.project_id == project.id)
+    assert dict(session.execute(query).all()) == {row["id"]: row["name"] for row in rows}

@@ -1,18 +1,20 @@
 """What a population is read from: checkpoints, attempts and scores, a statement each.
 
 Joined in one statement, SQLite without statistics chose a plan that took two minutes for 80,000 scores; apart, each is
-a walk along one index. Rows become arrays as they come, so that a million of them never stand as Python objects.
+a walk along one index. Rows become arrays as they come, so that a million of them never stand as Python objects, and
+whole columns are read one after the other.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from sqlalchemy import BigInteger, ColumnElement, Select, cast, extract, select, type_coerce
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from registry.db import Int64
+from registry.checkpoints.identities import saved_micros
+from registry.evals.arrays import read_arrays
 from registry.evals.percentiles import Booleans, Floats, Integers, dense
 from registry.filters import tables
 from registry.types import CheckpointState
@@ -68,13 +70,13 @@ def read_rows(session: Session, project_ids: Collection[int], only: Collection[i
     here = _CHECKPOINT.c.project_id.in_(sorted(project_ids))
     if only is None:
         query = select(*columns).where(here)
-        read = _arrays(session, [query], (np.int64,) * 5 + (np.bool_,))
+        read = read_arrays(session, [query], (np.int64,) * 5 + (np.bool_,))
         ended = select(_ATTEMPT.c.id, _ATTEMPT.c.live_through_step).where(
             _ATTEMPT.c.project_id.in_(sorted(project_ids)), _ATTEMPT.c.live_through_step.is_not(None)
         )
     else:
         queries = [select(*columns).where(here, _CHECKPOINT.c.id.in_(chunk)) for chunk in chunks(sorted(only))]
-        read = _arrays(session, queries, (np.int64,) * 5 + (np.bool_,))
+        read = read_arrays(session, queries, (np.int64,) * 5 + (np.bool_,))
         ended = select(_ATTEMPT.c.id, _ATTEMPT.c.live_through_step).where(
             _ATTEMPT.c.id.in_(np.unique(read[2]).tolist()), _ATTEMPT.c.live_through_step.is_not(None)
         )
@@ -105,62 +107,39 @@ def read_attempts(session: Session, attempt_ids: Collection[int]) -> dict[int, i
     return found
 
 
-def read_scores(
-    session: Session, project_ids: Collection[int], metrics: Collection[int], only: Collection[int] | None = None
-) -> Scores:
-    """The finite current scores of these metrics, of all checkpoints or of `only`.
+def read_scores(session: Session, project_ids: Collection[int], only: Collection[int]) -> Scores:
+    """The finite current scores of these checkpoints."""
+    columns = (
+        _SCORE.c.checkpoint_id,
+        _SCORE.c.score_metric_id,
+        _SCORE.c.value,
+        _SCORE.c.via_checkpoint_id.is_not(None),
+    )
+    finite = (_SCORE.c.project_id.in_(sorted(project_ids)), _SCORE.c.value.is_not(None))
+    queries = [select(*columns).where(*finite, _SCORE.c.checkpoint_id.in_(chunk)) for chunk in chunks(sorted(only))]
+    return Scores(*read_arrays(session, queries, (np.int64, np.int64, np.float64, np.bool_)))
 
-    Whole columns are read from the index of values alone, which does not say what is lent by a copy; that is few, and
-    has an index of its own. (With it in one statement, 4 columns of a million scores took minutes on SQLite.)
+
+def read_column(session: Session, project_ids: Collection[int], metric: int, rows: Rows) -> tuple[Floats, Booleans]:
+    """(the finite current scores of a metric, NaN where there is none, which of them a lossless copy lends).
+
+    A column is read from the index of values alone, which does not say what is lent by a copy; that is few, and has
+    an index of its own. (With it in one statement, 4 columns of a million scores took minutes on SQLite.)
     """
-    own: list[ColumnElement[bool]] = [_SCORE.c.project_id.in_(sorted(project_ids)), _SCORE.c.value.is_not(None)]
-    columns = (_SCORE.c.checkpoint_id, _SCORE.c.score_metric_id, _SCORE.c.value)
-    lent = _SCORE.c.via_checkpoint_id.is_not(None)
-    if only is not None:
-        queries = [
-            select(*columns, lent).where(*own, _SCORE.c.checkpoint_id.in_(chunk)) for chunk in chunks(sorted(only))
-        ]
-        return Scores(*_arrays(session, queries, (np.int64, np.int64, np.float64, np.bool_)))
-    parts = list(chunks(metrics))
-    of_metrics = [select(*columns).where(*own, _SCORE.c.score_metric_id.in_(part)) for part in parts]
-    checkpoints, of_metric, values = _arrays(session, of_metrics, (np.int64, np.int64, np.float64))
-    of_copies = [select(*columns[:2]).where(own[0], lent, _SCORE.c.score_metric_id.in_(part)) for part in parts]
-    borrowers, their_metrics = _arrays(session, of_copies, (np.int64, np.int64))
-    via = _pairs_in(checkpoints, of_metric, borrowers, their_metrics)
-    return Scores(checkpoints, of_metric, values, via)
-
-
-def _pairs_in(checkpoints: Integers, metrics: Integers, others: Integers, their_metrics: Integers) -> Booleans:
-    """Which (checkpoint, metric) are among the others."""
-    found = np.zeros(len(checkpoints), dtype=bool)
-    for metric in np.unique(their_metrics):
-        here = metrics == metric
-        found[here] = np.isin(checkpoints[here], others[their_metrics == metric])
-    return found
+    here = (_SCORE.c.project_id.in_(sorted(project_ids)), _SCORE.c.score_metric_id == metric)
+    query = select(_SCORE.c.checkpoint_id, _SCORE.c.value).where(*here, _SCORE.c.value.is_not(None))
+    checkpoints, found = read_arrays(session, [query], (np.int64, np.float64))
+    values, via = np.full(len(rows), np.nan), np.zeros(len(rows), dtype=bool)
+    at, known = rows.places_of(checkpoints)
+    values[at[known]] = found[known]
+    lent = select(_SCORE.c.checkpoint_id).where(*here, _SCORE.c.via_checkpoint_id.is_not(None))
+    (borrowers,) = read_arrays(session, [lent], (np.int64,))
+    at, known = rows.places_of(borrowers)
+    via[at[known]] = True
+    return values, via & np.isfinite(values)
 
 
 def _row_columns(session: Session) -> list[Any]:
-    saved: Any = _CHECKPOINT.c.saved_at
-    if session.get_bind().dialect.name == "sqlite":
-        micros: Any = type_coerce(saved, Int64)
-    else:
-        micros = cast(extract("epoch", saved) * 1_000_000, BigInteger)
     own = _CHECKPOINT.c
     committed = own.state == CheckpointState.COMMITTED.value
-    return [own.id, own.run_id, own.attempt_id, own.step, micros, committed]
-
-
-def _arrays(session: Session, queries: Iterable[Select[Any]], types: Sequence[Any]) -> list[Any]:
-    """The columns of all rows of these statements, an array each.
-
-    Taken from the driver's cursor as they come: every column is a number that needs no conversion, and a million rows
-    as objects of SQLAlchemy took three times as long.
-    """
-    shape = np.dtype([(f"f{place}", each) for place, each in enumerate(types)])
-    parts = [np.empty(0, dtype=shape)]
-    for query in queries:
-        result: Any = session.execute(query)
-        parts.append(np.fromiter(result.cursor, shape))
-        result.close()
-    whole = np.concatenate(parts)
-    return [np.ascontiguousarray(whole[name]) for name in shape.names or ()]
+    return [own.id, own.run_id, own.attempt_id, own.step, saved_micros(session), committed]

@@ -99,7 +99,7 @@ def _carry(
     places = {_key(after, place): place for place in range(len(after.columns))}
     pairs = {place: places[key] for place in before.loaded if (key := _key(before, place)) in places}
     at, _ = after.rows.places_of(again)
-    fresh = _Fresh(read_scores(session, after.project_ids, (), only=again.tolist()), again, after)
+    fresh = _Fresh(read_scores(session, after.project_ids, again.tolist()), again, after)
     moved: set[int] = set()
     for old, place in pairs.items():
         if place not in after.head.wholes:

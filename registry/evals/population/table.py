@@ -28,7 +28,7 @@ from registry.evals.percentiles import (
     midranks,
     shares_in,
 )
-from registry.evals.population.reading import Rows, Scores, read_rows, read_scores
+from registry.evals.population.reading import Rows, read_column, read_rows
 from registry.evals.project_table import ProjectTable, read_project_table
 from registry.evals.score_table import MetricIds, read_columns
 
@@ -182,29 +182,21 @@ class Population(Ranked):
             parts = [part for place in wanted if place in self.head.wholes for part in self.head.wholes[place].places]
             recorded = {place for place in (*wanted, *parts) if place not in self.head.wholes} - self.loaded.keys()
             if recorded:
-                metrics = [metric for metric, place in self.head.metric_ids.items() if place in recorded]
-                scores = read_scores(session, self.project_ids, metrics)
-                self.loaded |= self.spread(scores, recorded)
+                self.loaded |= self._read(session, recorded)
             for place in wanted:
                 if place in self.head.wholes:
                     self.loaded[place] = self.whole_of(place)
 
-    def spread(self, scores: Scores, places: Iterable[int]) -> dict[int, Loaded]:
-        """The scores as columns over the rows."""
-        found = {place: np.full(len(self.rows), np.nan) for place in places}
-        lent: dict[int, Booleans] = {}
-        for metric in np.unique(scores.metrics).tolist():
-            place = self.head.metric_ids.get(metric)
-            if place not in found:
-                continue
-            mine = np.flatnonzero(scores.metrics == metric)
-            at, known = self.rows.places_of(scores.checkpoints[mine])
-            at, mine = at[known], mine[known]
-            found[place][at] = scores.values[mine]
-            if scores.via[mine].any():
-                via = lent.setdefault(place, np.zeros(len(self.rows), dtype=bool))
-                via[at] = scores.via[mine]
-        return {place: Loaded(values, lent.get(place)) for place, values in found.items()}
+    def _read(self, session: Session, places: Collection[int]) -> dict[int, Loaded]:
+        """The columns at these places; a benchmark of two projects has a metric of each."""
+        found: dict[int, tuple[Floats, Booleans]] = {}
+        for metric, place in self.head.metric_ids.items():
+            if place in places:
+                values, via = read_column(session, self.project_ids, metric, self.rows)
+                if place in found:
+                    values, via = np.where(np.isfinite(values), values, found[place][0]), via | found[place][1]
+                found[place] = values, via
+        return {place: Loaded(values, via if via.any() else None) for place, (values, via) in found.items()}
 
     def whole_of(self, place: int) -> Loaded:
         """The column of a benchmark from its parts, which are loaded."""

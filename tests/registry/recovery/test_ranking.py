@@ -106,7 +106,7 @@ def test_each_candidate_says_what_would_change_the_order() -> None:
 def test_what_is_the_same_for_all_candidates_is_a_sentence_of_its_own() -> None:
     alike = [TrainingOption(each, 1000 * each, 8.0, "verified hash") for each in (12, 13, 14)]
     told = [set(each.reasons) for each in rank_for_training(alike, 20000, 12)]
-    assert set.intersection(*told) == {"A restore is assumed to work with 95% (evidence: verified hash)"}
+    assert set.intersection(*told) == {"A restore is assumed to work in 95% of cases (evidence: verified hash)"}
     assert len({each.reasons[0] for each in rank_for_training(alike, 20000, 12)}) == 3
 
 
@@ -137,7 +137,8 @@ def test_production_puts_what_is_proven_before_what_only_scores_higher() -> None
     ]
     ranked, _ = rank_for_production(options)
     assert [each.id for each in ranked] == [3, 2, 1]
-    assert any(reason.startswith("Not proven. A restore is assumed to work with 80%") for reason in ranked[2].reasons)
+    unproven = "Not proven. A restore is assumed to work in 80% of cases"
+    assert any(reason.startswith(unproven) for reason in ranked[2].reasons)
     assert ranked[2].reasons[-1] == "A verified copy would put it first"
     assert not any("Not proven" in reason for reason in (*ranked[0].reasons, *ranked[1].reasons))
 

@@ -1,7 +1,9 @@
 """100 GB from each tier."""
 
+import numpy as np
 import pytest
 
+from registry.recovery.best_copies import TIERS, restore_seconds
 from registry.recovery.ranking import p_ok
 from registry.recovery.restore_time import needed_rate, restore_time, shown_reliability
 from registry.types import Tier
@@ -28,6 +30,20 @@ def test_minutes_of_100_gb(tier: Tier, other: dict[str, float], minutes: float) 
 
 def test_an_unknown_size_has_no_time() -> None:
     assert restore_time(None, Tier.SHARED) is None
+
+
+def test_times_of_whole_columns_are_those_of_one_copy() -> None:
+    sizes = [0, 1, 12_345_678_901, 100 * GB, None]
+    pairs = [(tier, size) for tier in range(len(TIERS)) for size in sizes]
+    known = np.array([-1 if size is None else size for _, size in pairs])
+    expected, slow = restore_seconds(np.array([tier for tier, _ in pairs]), known)
+    for at, (tier, size) in enumerate(pairs):
+        one = restore_time(size, TIERS[tier])
+        if one is None:
+            assert np.isnan(expected[at])
+            assert np.isnan(slow[at])
+        else:
+            assert (expected[at], slow[at]) == (one.expected, one.p95)
 
 
 def test_eight_full_reads_take_160_seconds_instead_of_20() -> None:

@@ -25,7 +25,7 @@ def test_one_checkpoint_alone_is_the_candidate_and_nothing_is_established(sessio
     whole(session, run, 1000, scores=[arc(0.4)])
     answer = find_rollback_candidates(session, run_id=run.id, watch=WATCH)
     assert steps(answer) == [1000]
-    assert "1 evaluated checkpoints, and 4 are needed" in answer.sentence
+    assert "1 evaluated checkpoint, and 4 are needed" in answer.sentence
     assert "the start of the run" in " ".join(answer.candidates[0].reasons)
 
 
@@ -70,7 +70,7 @@ def test_losses_that_are_all_not_finite_leave_no_candidate_and_say_so(session: S
         whole(session, run, step, loss=math.nan)
     answer = find_rollback_candidates(session, run_id=run.id)
     assert answer.candidates == ()
-    assert "of 2, 2 failed the filter 'loss'" in answer.sentence
+    assert "both checkpoints were left out (loss not finite)" in answer.sentence
 
 
 def test_a_standard_error_of_zero_is_replaced_and_not_believed(session: Session) -> None:

@@ -1,0 +1,145 @@
+"""For each checkpoint of a rollback the copy that it would be loaded from, as columns along the population."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from sqlalchemy import Select, and_, case, func, select
+from sqlalchemy.orm import Session
+
+from registry.evals.arrays import read_arrays
+from registry.evals.percentiles import Booleans, Floats, Integers
+from registry.filters import tables
+from registry.recovery.ranking import p_ok
+from registry.recovery.restore_time import (
+    FIXED_SECONDS,
+    LOAD_SECONDS,
+    READER_RATE,
+    READERS,
+    SLOW_IO,
+    SOURCE_RATE,
+    VERIFY_RATE,
+)
+from registry.types import Tier
+
+_CHECKPOINT, _REPLICA = tables.checkpoint, tables.replica
+TIERS: Final = (*Tier,)
+_VERIFICATIONS: Final = {"unverified": 0, "verified": 1, "corrupt": 2}
+_VERIFIED, _CORRUPT = _VERIFICATIONS["verified"], _VERIFICATIONS["corrupt"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BestCopies:
+    """Columns along the population. Where `there` is false no copy can be loaded, and the others say nothing.
+
+    `slow`: the seconds that 95 % of restores stay below. Seconds are NaN where the size is unknown.
+    """
+
+    there: Booleans
+    replicas: Integers
+    verified: Booleans
+    seconds: Floats
+    slow: Floats
+    unusable: "_Copies"
+
+    def evidence(self, row: int) -> str:
+        """The best evidence that the copy restores, as a key of P_OK."""
+        return "verified hash" if self.verified[row] else "none"
+
+    def chances(self, rows: Integers) -> Floats:
+        """How likely a restore works, of the copies at these rows."""
+        return _chances(self.verified[rows])
+
+    def why_none(self, checkpoint_id: int) -> str:
+        """Why the checkpoint has no copy to be loaded from."""
+        mine = self.unusable.checkpoints == checkpoint_id
+        if not mine.any():
+            return "no copy of it is recorded as present"
+        if (self.unusable.verifications[mine] == _CORRUPT).any():
+            return "its only copies are corrupt"
+        if self.unusable.whole[mine].all():
+            return "its only copies are suspect: what loaded them failed alike each time"
+        return "its only copy is partial: the parts do not cover every rank"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Copies:
+    """Columns with one entry a copy. `tiers` number TIERS, `verifications` are as above; bytes -1: unknown."""
+
+    checkpoints: Integers
+    replicas: Integers
+    tiers: Integers
+    bytes: Integers
+    whole: Booleans
+    verifications: Integers
+
+    def __getitem__(self, which: Any) -> "_Copies":
+        return _Copies(
+            *(self.checkpoints[which], self.replicas[which], self.tiers[which]),
+            *(self.bytes[which], self.whole[which], self.verifications[which]),
+        )
+
+
+def best_copies(session: Session, project_id: int, of: Any, suspect: Collection[int], ids: Integers) -> BestCopies:
+    """Of the checkpoints `ids`; `of` is the condition that picks them, `suspect` are copies by their id."""
+    types = (np.int64, np.int64, np.int64, np.int64, np.bool_, np.int64)
+    copies = _Copies(*read_arrays(session, [_select(project_id, of)], types))
+    usable = copies.whole & (copies.verifications != _CORRUPT)
+    if suspect:
+        usable &= ~np.isin(copies.replicas, np.fromiter(suspect, np.int64, len(suspect)))
+    unusable, copies = copies[~usable], copies[usable]
+    seconds, slow = restore_seconds(copies.tiers, copies.bytes)
+    verified = copies.verifications == _VERIFIED
+    # Best evidence first, then the fastest; local disks only where nothing else is as good, since nodes are lost.
+    order = np.lexsort(
+        (
+            *(copies.replicas, np.where(np.isnan(seconds), np.inf, seconds)),
+            *(-_chances(verified), copies.tiers == TIERS.index(Tier.LOCAL), copies.checkpoints),
+        )
+    )
+    owners, first = np.unique(copies.checkpoints[order], return_index=True)
+    best = order[first]
+    at = np.minimum(np.searchsorted(owners, ids), max(len(owners) - 1, 0))
+    there = owners[at] == ids if len(owners) else np.zeros(len(ids), dtype=bool)
+    rows = best[at[there]]
+    return BestCopies(
+        there=there,
+        replicas=_along(there, copies.replicas[rows], 0),
+        verified=_along(there, verified[rows], False),
+        seconds=_along(there, seconds[rows], np.nan),
+        slow=_along(there, slow[rows], np.nan),
+        unusable=unusable,
+    )
+
+
+def _select(project_id: int, of: Any) -> Select[Any]:
+    tier = case({each.value: place for place, each in enumerate(TIERS)}, value=_REPLICA.c.tier)
+    verification = case(_VERIFICATIONS, value=_REPLICA.c.verification)
+    here = and_(_CHECKPOINT.c.project_id == _REPLICA.c.project_id, _CHECKPOINT.c.id == _REPLICA.c.checkpoint_id)
+    return (
+        select(
+            *(_REPLICA.c.checkpoint_id, _REPLICA.c.id, tier, func.coalesce(_REPLICA.c.bytes, -1)),
+            *(_REPLICA.c.state == "present", verification),
+        )
+        .join(_CHECKPOINT, here)
+        .where(_CHECKPOINT.c.project_id == project_id, of, _REPLICA.c.state.in_(("present", "partial")))
+    )
+
+
+def _chances(verified: Booleans) -> Floats:
+    return np.where(verified, p_ok("verified hash"), p_ok("none"))
+
+
+def restore_seconds(tiers: Integers, sizes: Integers) -> tuple[Floats, Floats]:
+    """(expected, 95th percentile) of `restore_time` for copies as columns; NaN where a size is below 0: unknown."""
+    bytes_ = np.where(sizes < 0, np.nan, sizes.astype(float))
+    rates = np.array([min(SOURCE_RATE[each], READERS * READER_RATE[each]) for each in TIERS])[tiers]
+    transfer, verify, still = bytes_ / rates, bytes_ / VERIFY_RATE, FIXED_SECONDS + LOAD_SECONDS
+    return still + transfer + verify, still + SLOW_IO * (transfer + verify)
+
+
+def _along(there: Booleans, values: Any, nothing: Any) -> Any:
+    column = np.full(len(there), nothing, dtype=values.dtype)
+    column[there] = values
+    return column

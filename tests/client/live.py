@@ -19,7 +19,7 @@ from tests.databases import fresh_database
 @contextmanager
 def running_service(home: Path, prepare: Callable[[Database], object] | None = None) -> Iterator[tuple[str, Path]]:
     """Its URL, and the folder in which it left the admin token. `prepare` fills the database first."""
-    settings = read_settings({"CAIRN_HOME": str(home)})
+    settings = read_settings({"CAIRN_HOME": str(home), "CAIRN_TRACKER_HOSTS": "wandb.example.org"})
     home.mkdir(parents=True, exist_ok=True)
     with fresh_database("sqlite", home) as database:
         with database.write() as session:

@@ -527,7 +527,7 @@ def test_a_search_page_begins_with_the_strongest_at_each_capability(browser: Tes
         for step, math, piqa in ((1000, 0.10, 0.80), (2000, 0.60, 0.60))
     )
     page = read(browser, "/find")
-    assert "base at step 2\u202f000 is the strongest at math." in page.text
+    assert "base at step 2 000 is the strongest at math." in page.text
     first, second = (page.html.index(f"/checkpoints/{to_text(each)}") for each in (strong, weak))
     assert first < second
     assert page.links["Math"].startswith("/find?q=strong+math")

@@ -137,7 +137,7 @@ def test_a_checkpoint_without_a_copy_is_never_asked(session: Session) -> None:
     assert found.next is not None
     assert found.next.checkpoint.id in (path[1], path[3])
     assert (found.left_out, len(found.posterior)) == (1, 3)
-    assert "1 more on the way have no copy" in found.why
+    assert "1 more on the way has no copy to evaluate" in found.why
 
 
 def test_without_anything_to_evaluate_it_says_what_is_known(session: Session) -> None:

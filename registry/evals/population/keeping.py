@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from registry.changes import changes_since, mark_of
 from registry.db import Database
 from registry.evals.population.renewing import renewed
-from registry.evals.population.table import Population
+from registry.evals.population.table import Population, oldest_mark
 
 MAX_KEPT: Final = 8  # sets of projects
 MAX_CELLS: Final = 125_000_000  # of all kept populations together: a gigabyte
@@ -105,7 +105,7 @@ class Keeper:
             mark = mark_of(session)
             population = Population.read(session, project_ids)
         else:
-            changes = changes_since(session, project_ids, kept.mark)
+            changes = changes_since(session, project_ids, oldest_mark(before.columns_since, kept.mark))
             mark = changes.mark
             population = renewed(session, before, changes.subjects) if changes.subjects else before
             if warmed and population is not before:

@@ -14,6 +14,7 @@ from weakref import ref
 import numpy as np
 from sqlalchemy.orm import Session
 
+from registry.changes import mark_of
 from registry.evals.capability import Ranking, rank_capability
 from registry.evals.columns import Column, Whole, mean_of_parts, oriented, wholes_of
 from registry.evals.percentiles import (
@@ -157,6 +158,10 @@ class Head:
         return cls(table, columns, metric_ids, {len(recorded) + at: whole for at, whole in enumerate(wholes)})
 
 
+def oldest_mark(one: int | None, other: int) -> int:
+    return other if one is None else min(one, other)
+
+
 class Population(Ranked):
     """Every checkpoint of some projects."""
 
@@ -167,6 +172,7 @@ class Population(Ranked):
         self.checkpoints, self.runs, self.reference = rows.checkpoints, rows.runs, rows.reference
         self.columns = head.columns
         self.loaded: dict[int, Loaded] = {}
+        self.columns_since: int | None = None  # the mark of the oldest state that a column was read in
         self._lock = RLock()
         self._parts: dict[object, Part] = {}
 
@@ -182,6 +188,8 @@ class Population(Ranked):
             parts = [part for place in wanted if place in self.head.wholes for part in self.head.wholes[place].places]
             recorded = {place for place in (*wanted, *parts) if place not in self.head.wholes} - self.loaded.keys()
             if recorded:
+                # A question that began before the latest change may be the first to ask for a column.
+                self.columns_since = oldest_mark(self.columns_since, mark_of(session))
                 self.loaded |= self._read(session, recorded)
             for place in wanted:
                 if place in self.head.wholes:

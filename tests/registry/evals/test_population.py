@@ -273,3 +273,18 @@ def test_what_was_deleted_without_a_word_is_not_shown(committed_database: Databa
         after = search_checkpoints(session, project_ids=[world.project.id], conditions=question)
     assert gone not in [result.checkpoint.id for result in after.results]
     assert len(after.results) == len(before.results) - 1
+
+
+def test_a_column_that_an_older_question_was_first_to_read_is_read_again(committed_database: Database) -> None:
+    """On SQLite a question sees the state in which it began, also in a population that is newer than that."""
+    world = World(committed_database, 12)
+    own = [world.project.id]
+    with committed_database.read() as older:
+        mark_of(older)
+        with committed_database.write() as session:
+            make_score(session, world.ids[0], "gsm8k", 0.12345)
+        with committed_database.read() as newer:
+            population_of(newer, own)
+        whole(older, population_of(older, own))
+    with committed_database.read() as session:
+        assert whole(session, population_of(session, own)) == whole(session, Population.read(session, own))

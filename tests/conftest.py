@@ -19,7 +19,7 @@ os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
 
 @pytest.fixture(scope="session")
 def postgresql_url() -> Iterator[str]:
-    with postgresql_server() as url:
+    with postgresql_server(flushes=False) as url:
         yield url
 
 

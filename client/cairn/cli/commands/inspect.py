@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from cairn.cli.output import clean, json_option, print_facts, print_json, print_rows, say
+from cairn.cli.output import clean, counted, json_option, print_facts, print_json, print_rows, say
 from cairn.formats.checkpoints import Inspection, LocalSource, Source, Unreadable, inspect
 from cairn.formats.checkpoints.shapes import path_text
 from cairn.formats.checkpoints.words import PIECE_NAMES, headline, layout_to_wire, to_wire
@@ -107,7 +107,7 @@ def _facts(found: Inspection) -> list[tuple[str, Any]]:
         ("parameters", None if found.parameter_count is None else f"{found.parameter_count:,}"),
         ("dtypes", dtypes),
         ("tensors", None if found.tensor_count is None else f"{found.tensor_count:,}"),
-        ("size", f"{_size(found.bytes)} in {found.files:,} files"),
+        ("size", f"{_size(found.bytes)} in {counted(found.files, 'file')}"),
         *((name.replace("_", " "), value) for name, value in to_wire(found)["facts"].items()),
         ("recorded as", _identity(found)),
     ]

@@ -172,6 +172,7 @@ def test_a_capability_is_searched_by_its_mean(session: Session) -> None:
         for step, value in ((1, 0.6), (2, None), (3, 0.6), (4, None), (5, 0.5))
     ]
     found = started(session, path, Target(capability="math"))
+    assert started(session, path, Target(capability="数学")).id == found.id
     assert [each.checkpoint.id for each in found.evaluations] == [path[2]]
     assert found.next is not None
     assert found.next.checkpoint.id == path[3]

@@ -13,6 +13,7 @@ from cairn.errors import BadSettings
 from cairn.formats.checkpoints import LocalSource, Unreadable, inspect
 from cairn.scan import compare, register, scan
 from cairn.stores import StoreSource, is_url, open_source
+from cairn.watch import Watched, Watcher
 
 from tests.client.object_store import BUCKET, PUBLIC, ObjectStore, running_object_store
 from tests.client.scan.trees import fixture, safetensors, trainer
@@ -83,6 +84,26 @@ def test_googles_storage_is_read_in_its_own_words(
         assert [(each["step"], each["uri"]) for each in plan.items()] == [(20, source.name)]
     with pytest.raises(Unreadable, match=r"refuses access.*GOOGLE_APPLICATION_CREDENTIALS"):
         open_source(f"gs://{BUCKET}/tree").listed()
+
+
+def test_a_watcher_records_what_appears_in_a_bucket_once(
+    s3: ObjectStore, live: Client, project: str, tmp_path: Path
+) -> None:
+    root = f"s3://{BUCKET}/watched"
+    watched = Watched(root, project, "r", tier="object", quiet_seconds=0.0)
+
+    def look() -> list[str]:
+        with Watcher(watched, tmp_path / "state" / "watch.db") as watcher:
+            return [event.kind for event in watcher.look(live)]
+
+    assert look() == []
+    folder = fixture("dcp/fsdp2/step-20", tmp_path / "step-20")
+    s3.put_tree(folder, "watched/step-20")
+    assert look() == ["recorded"]
+    assert look() == []
+    (found,) = live.iter_checkpoints(filter=f"project = '{project}'")
+    kept = live.get_checkpoint(found)
+    assert (kept.step, kept.state, kept.replicas[0]["uri"]) == (20, "committed", f"{root}/step-20")
 
 
 def test_shards_are_never_read_whole(s3: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

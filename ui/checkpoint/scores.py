@@ -108,7 +108,6 @@ def _lent(results: Sequence[EvalResult], own: set[Key]) -> list[ScoreRow]:
             n_shot=each.n_shot,
             n_samples=each.n_samples,
             version=each.version,
-            evaluated_at=None,
             via=f"/checkpoints/{to_text(each.via)}",
         )
         for each in newest.values()
@@ -125,9 +124,5 @@ def _mean(each: ProfileScore) -> ScoreRow:
         filter=each.filter,
         value=each.value,
         stderr=each.stderr,
-        n_shot=None,
-        n_samples=None,
-        version=None,
-        evaluated_at=None,
         note=f"{of}, evaluated on a lossless copy" if each.via else of,
     )

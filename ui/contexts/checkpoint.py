@@ -38,10 +38,10 @@ class ScoreRow:
     filter: str
     value: Number
     stderr: Number
-    n_shot: int | None
-    n_samples: int | None
-    version: str | None
-    evaluated_at: datetime | None
+    n_shot: int | None = None
+    n_samples: int | None = None
+    version: str | None = None
+    evaluated_at: datetime | None = None
     earlier: int = 0
     note: str = ""
     via: str | None = None  # the lossless copy that the score was measured on

@@ -152,6 +152,23 @@ def test_one_bad_file_among_many_is_reported_and_the_others_are_imported(
     assert scores_of(client, checkpoint_id) == {("piqa", "acc"): 0.7, ("arc_easy", "acc"): 0.6}
 
 
+def test_a_thousand_files_at_once_give_one_summary_and_a_reason_for_each_refused(
+    client: TestClient, checkpoint_id: str
+) -> None:
+    broken = {f"{number}.json" for number in range(0, 1000, 100)}
+    files = [
+        (name, b'{"results": ' if name in broken else result_file(**{f"task_{number}": {"acc": number / 1000}}))
+        for number, name in ((number, f"{number}.json") for number in range(1000))
+    ]
+    body = send(client, *files, checkpoint_id=checkpoint_id).json()
+    assert (body["imported"], len(body["files"])) == (990, 1000)
+    assert {each["item"] for each in body["skipped"]} == broken
+    assert all("no JSON" in each["reason"] for each in body["skipped"])
+    kept = scores_of(client, checkpoint_id)
+    assert len(kept) == 990
+    assert kept["task_999", "acc"] == 0.999
+
+
 def test_what_a_file_leaves_out_is_named_and_missing_is_not_zero(client: TestClient, checkpoint_id: str) -> None:
     content = result_file(piqa={"acc": 0.7}, odd={"acc": None, "other": True, "ppl": float("nan")})  # type: ignore[dict-item]
     body = send(client, ("results.json", content), checkpoint_id=checkpoint_id).json()

@@ -15,6 +15,7 @@ from fastapi.dependencies.models import Dependant
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.orm import Session
 
+from api.callers import RecentCallers
 from api.problems import InvalidFields, UnsupportedMedia, invalid_fields
 from registry import strict_json, tokens
 from registry.config import Settings
@@ -94,11 +95,20 @@ def bearer(request: Request) -> str | None:
     return secret.strip() or None if scheme.lower() == "bearer" else None
 
 
-def get_caller(request: Request) -> Caller:
+async def get_caller(request: Request) -> Caller:
     """Whoever's token the request carries. Raises Unauthenticated."""
-    database: Database = request.app.state.database
+    secret: str = bearer(request) or ""
+    recent: RecentCallers = request.app.state.callers
+    known = recent.get(secret)
+    if known is None:
+        known = await run_in_threadpool(_authenticate, request.app.state.database, secret)
+        recent.put(secret, known)
+    return known
+
+
+def _authenticate(database: Database, secret: str) -> Caller:
     with database.read() as session:
-        return tokens.authenticate(session, bearer(request))
+        return tokens.authenticate(session, secret)
 
 
 def caller_with(scope: Scope) -> Callable[[Caller], Awaitable[Caller]]:

@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute
 
 from api import limits, openapi, problems
+from api.callers import RecentCallers
 from api.deps import CallerDep
 from api.later import LaterRoutes
 from api.room import PREFIX
@@ -68,6 +69,7 @@ def create_app(settings: Settings, database: Database | None = None) -> FastAPI:
     app.state.settings = settings
     app.state.keep_decision = keep_decision
     app.state.database = database or Database(settings.database_url)
+    app.state.callers = RecentCallers()
     problems.install(app)
     pages.install_problems(app)
     later = LaterRoutes(app, routes_of_decisions)

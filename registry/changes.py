@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import bindparam, text
 from sqlalchemy.orm import Session
 
-from registry.upsert import chunks
+from registry.upsert import chunks, execute_together
 
 _NOTE: Final = {
     "sqlite": text(
@@ -59,7 +59,7 @@ class Changes:
 def note_changes(session: Session, project_id: int, subjects: Iterable[int]) -> None:
     """Say that these checkpoints, attempts or benchmarks are to be read again, once this transaction has ended."""
     for chunk in chunks(sorted(set(subjects)), size=5_000):
-        session.execute(_NOTE[_dialect(session)], {"project": project_id, "subjects": str(chunk)})
+        execute_together(session, _NOTE[_dialect(session)], {"project": project_id, "subjects": str(chunk)})
 
 
 def mark_of(session: Session) -> int:

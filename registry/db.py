@@ -30,6 +30,7 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from registry import known_ids
 from registry.types import NON_FINITE
 
 NAMES = {
@@ -148,6 +149,7 @@ class Database:
             self.reader = self.writer.execution_options(isolation_level="AUTOCOMMIT")
         self.kept: dict[str, Any] = {}  # what rooms keep between reads, each under its own name; `close()` ends it
         self._write = sessionmaker(self.writer, expire_on_commit=False, autoflush=False)
+        known_ids.remember_for(self._write, self.writer)
         self._read = sessionmaker(self.reader, expire_on_commit=False, autoflush=False, info={"database": self})
 
     def open_read(self) -> Session:

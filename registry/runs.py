@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, func, literal, or_, select, update
 from sqlalchemy.orm import Session
 
-from registry import snapshots
+from registry import known_ids, snapshots
 from registry.db import now
 from registry.errors import NotFound
 from registry.ids import new_id, to_text
@@ -180,10 +180,15 @@ _BRIEF = (
 
 def get_brief(session: Session, run_id: int) -> RunBrief:
     """Raises RunNotFound."""
+    known: dict[int, RunBrief] = known_ids.recall(session, Run.__tablename__, 0, [run_id])
+    if run_id in known:
+        return known[run_id]
     row = session.execute(_BRIEF, {"run": run_id}).one_or_none()
     if row is None:
         raise RunNotFound(f"There is no run {to_text(run_id)}. POST /api/v1/runs makes one.")
-    return RunBrief(run_id, row.project_id, row.project, row.name)
+    brief = RunBrief(run_id, row.project_id, row.project, row.name)
+    known_ids.keep(session, Run.__tablename__, 0, {run_id: brief})
+    return brief
 
 
 def find_run(session: Session, project: str, name: str) -> RunRow:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import bindparam, select
 from sqlalchemy.orm import Session
 
-from registry import strict_json
+from registry import known_ids, strict_json
 from registry.db import Base, now
 from registry.errors import FieldError, Invalid
 from registry.ids import new_id
@@ -252,11 +252,14 @@ def _packed(project_id: int, digest: bytes, text: str) -> dict[str, Any]:
 def _ids_by_digest(
     session: Session, table: type[Base], project_id: int, digests: Sequence[bytes | None]
 ) -> dict[bytes, int]:
+    wanted = {digest for digest in digests if digest is not None}
+    known: dict[bytes, int] = known_ids.recall(session, table.__tablename__, project_id, wanted)
     found: dict[bytes, int] = {}
-    for chunk in chunks(sorted({digest for digest in digests if digest is not None})):
+    for chunk in chunks(sorted(wanted - known.keys())):
         rows = session.execute(_by_digest(table), {"project": project_id, "digests": chunk})
         found.update((row.digest, row.id) for row in rows)
-    return found
+    known_ids.keep(session, table.__tablename__, project_id, found)
+    return known | found
 
 
 @lru_cache(maxsize=8)

@@ -1,11 +1,13 @@
 """Inserting what may be there already, on both databases. Natural keys make every write safe to repeat."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, String, Table, bindparam, cast, column, func, select, tuple_
+from sqlalchemy import ColumnElement, Dialect, String, Table, TextClause, bindparam, cast, column, func, select, tuple_
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from registry.array_literals import array_literal
@@ -16,6 +18,10 @@ MANY = 4  # rows from which one statement for all of them is worth its preparati
 GROUP = 100  # rows of one statement on SQLite
 CHUNK = 500  # keys a statement: SQLite takes 32,766 variables, PostgreSQL 65,535
 _SQLITE: Final = sqlite.dialect()
+_POSTGRESQL: Final[Dialect] = psycopg.dialect()  # type: ignore[no-untyped-call]
+_TOGETHER: Final = "together"  # in a session's info: what waits for the end of a block
+
+_Waiting = tuple[str, Mapping[str, Any]]  # the text of a statement, and its parameters
 
 
 def insert_into(session: Session, table: type[Base]) -> Any:
@@ -41,8 +47,43 @@ def insert_new(session: Session, table: type[Base], rows: Sequence[Mapping[str, 
 
 def insert_all(session: Session, table: type[Base], rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows that cannot be there yet."""
-    if rows:
+    together = session.info.get(_TOGETHER)
+    if rows and together is not None:
+        columns = tuple(rows[0])
+        together.append((_text_from_arrays(table, columns), _arrays(columns, rows)))
+    elif rows:
         send_rows(session, table, rows, _plain)
+
+
+@contextmanager
+def together(session: Session) -> Iterator[None]:
+    """What `insert_all` and `execute_together` are given in this block is sent when it ends, as one statement.
+
+    Half of what a single registration costs is the way to PostgreSQL and back. Nothing in the block may read what it
+    writes. On SQLite, which has no such statement and no such way, everything is sent at once.
+    """
+    if session.get_bind().dialect.name == "sqlite":
+        yield
+        return
+    waiting: list[_Waiting] = []
+    session.info[_TOGETHER] = waiting
+    try:
+        yield
+    finally:
+        del session.info[_TOGETHER]
+    if waiting:
+        texts, values = zip(*waiting, strict=True)
+        given = {f"{at}_{name}": value for at, each in enumerate(values) for name, value in each.items()}
+        session.connection().exec_driver_sql(_joined(texts), given)
+
+
+def execute_together(session: Session, statement: TextClause, given: Mapping[str, Any]) -> None:
+    """Execute a statement that writes; within `together`, with the others."""
+    waiting = session.info.get(_TOGETHER)
+    if waiting is None:
+        session.execute(statement, given)
+    else:
+        waiting.append((_compiled(statement), given))
 
 
 def send_rows(
@@ -58,8 +99,7 @@ def send_rows(
     if len(rows) < MANY:
         return _returned(session.execute(_of_rows(table, dialect, finish), list(rows)))
     if dialect == "postgresql":
-        arrays = {name: array_literal([row[name] for row in rows]) for name in columns}
-        return _returned(session.execute(_from_arrays(table, columns, finish), arrays))
+        return _returned(session.execute(_from_arrays(table, columns, finish), _arrays(columns, rows)))
     insert, connection, returned = _grouped(table, columns, finish), session.connection(), list[Any]()
     for group in chunks(rows, GROUP):
         values = [row[name] if write is None else write(row[name]) for row in group for name, write in insert.columns]
@@ -106,6 +146,28 @@ def _from_arrays(table: type[Base], columns: tuple[str, ...], finish: Callable[[
     )
     rows = select(*(unnested.c[name] for name in columns))
     return finish(postgresql.insert(target).from_select(list(columns), rows, include_defaults=False))
+
+
+def _arrays(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    return {name: array_literal([row[name] for row in rows]) for name in columns}
+
+
+@lru_cache(maxsize=256)
+def _text_from_arrays(table: type[Base], columns: tuple[str, ...]) -> str:
+    return _compiled(_from_arrays(table, columns, _plain))
+
+
+@lru_cache(maxsize=16)
+def _compiled(statement: Any) -> str:
+    return str(statement.compile(dialect=_POSTGRESQL))
+
+
+@lru_cache(maxsize=256)
+def _joined(texts: tuple[str, ...]) -> str:
+    """One statement of several; each has its parameters under names of its own."""
+    *first, last = (text.replace("%(", f"%({at}_") for at, text in enumerate(texts))
+    before = ", ".join(f"part_{at} AS ({text})" for at, text in enumerate(first))
+    return f"WITH {before} {last}" if before else last
 
 
 def _table(table: type[Base]) -> Table:

@@ -54,6 +54,10 @@ def write_details(
     )
     scored = [(identity, score) for identity, given in registrations for score in given.scores]
     record_scores(session, project_id, scored, fresh_checkpoints=not again)
+
+
+def lend_scores(session: Session, project_id: int, registrations: Sequence[tuple[int, Registration]]) -> None:
+    """Let the scores of checkpoints (id, registration) that are lossless copies count for their sources, and back."""
     copied = [identity for identity, given in registrations if any(each.relation in LOSSLESS for each in given.parents)]
     if copied:
         spread_over_copies(session, project_id, copied, lock=True)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from registry import outbox, strict_json
 from registry.changes import note_changes
 from registry.checkpoints import concerned
-from registry.checkpoints.details import write_details
+from registry.checkpoints.details import lend_scores, write_details
 from registry.checkpoints.errors import CheckpointDeleted, CheckpointExists, CheckpointNotFound
 from registry.checkpoints.placing import Item, Key, Problems
 from registry.checkpoints.registration import differing_fields, given_fields, merged_digest
@@ -22,7 +22,7 @@ from registry.ids import new_id, to_text
 from registry.incidents import closing
 from registry.models import Checkpoint
 from registry.types import CheckpointState
-from registry.upsert import chunks, insert_new
+from registry.upsert import chunks, insert_new, together
 
 COMMITTED: Final = "checkpoint.committed"
 _KEY: Final = tuple_(Checkpoint.run_id, Checkpoint.attempt_number, Checkpoint.step, Checkpoint.kind)
@@ -75,7 +75,9 @@ def commit(session: Session, checkpoint: Checkpoint, item: Item, roots: Sequence
     checkpoint.state, checkpoint.committed_at = CheckpointState.COMMITTED, now()
     checkpoint.commit_registration = item.digest
     session.flush()
-    write_details(session, checkpoint.project_id, [(checkpoint.id, item.registration)], roots, again=True)
+    pair = (checkpoint.id, item.registration)
+    write_details(session, checkpoint.project_id, [pair], roots, again=True)
+    lend_scores(session, checkpoint.project_id, [pair])
     outbox.announce(session, checkpoint.project_id, COMMITTED, [checkpoint.id])
     closing.settle_open(session, checkpoint.project_id, [checkpoint.run_id])
     note_changes(session, checkpoint.project_id, [checkpoint.id])
@@ -166,9 +168,12 @@ def _insert(session: Session, project_id: int, items: Sequence[Item], roots: Seq
     mine = [at for at, identity in enumerate(identities) if identity in inserted]
     if not mine:
         return {}
-    write_details(session, project_id, [(identities[at], items[at].registration) for at in mine], roots)
-    committed = [identities[at] for at in mine if items[at].registration.state == CheckpointState.COMMITTED]
-    outbox.announce(session, project_id, COMMITTED, committed)
+    made = [(identities[at], items[at].registration) for at in mine]
+    with together(session):
+        write_details(session, project_id, made, roots)
+        committed = [identity for identity, given in made if given.state == CheckpointState.COMMITTED]
+        outbox.announce(session, project_id, COMMITTED, committed)
+    lend_scores(session, project_id, made)
     concerned.settle(session, project_id, [(identities[at], items[at]) for at in mine])
     return {
         items[at].index: Registered(

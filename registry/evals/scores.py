@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import bindparam, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
-from registry import outbox, strict_json, watching
+from registry import known_ids, outbox, strict_json, watching
 from registry.changes import note_changes
 from registry.db import Base, now, split_number, to_micros
 from registry.errors import FieldError, Invalid
@@ -254,11 +254,13 @@ def series_ids(session: Session, project_id: int, scores: Sequence[NewScore]) ->
 
 
 def _known_series(session: Session, project_id: int, digests: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
+    known: dict[bytes, tuple[int, int]] = known_ids.recall(session, ScoreSeries.__tablename__, project_id, digests)
     found: dict[bytes, tuple[int, int]] = {}
-    for chunk in chunks(digests):
+    for chunk in chunks(digest for digest in digests if digest not in known):
         rows = session.execute(_SERIES_BY_DIGEST, {"project": project_id, "digests": chunk})
         found.update((row.digest, (row.id, row.score_metric_id)) for row in rows)
-    return found
+    known_ids.keep(session, ScoreSeries.__tablename__, project_id, found)
+    return known | found
 
 
 def _metric_ids(

@@ -2,16 +2,20 @@
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from registry import models
+from registry.changes import note_changes
+from registry.checkpoints.detail import project_of
 from registry.db import now
 from registry.ids import new_id
-from registry.upsert import GROUP, MANY, insert_missing, insert_new
-from tests.factories import make_project
+from registry.upsert import GROUP, MANY, insert_all, insert_missing, insert_new, together
+from tests.factories import make_checkpoint, make_project
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), max_size=12)
 AWKWARD = ["", "NULL", "null", "{}", "{a,b}", '"', "\\", '\\"', "a,b", "'", "\n\t", "数学", "🙂", "%s %(x)s :x", "$1"]
@@ -75,3 +79,61 @@ def test_more_rows_than_one_statement_takes_are_written_once_and_those_inserted_
     assert insert_new(session, models.DataVersion, rows) == {row["id"] for row in rows[1::2]}
     query = select(models.DataVersion.id, models.DataVersion.name).where(models.DataVersion.project_id == project.id)
     assert dict(session.execute(query).all()) == {row["id"]: row["name"] for row in rows}
+
+
+def tags(session: Session, checkpoint_id: int) -> dict[str, str]:
+    query = select(models.CheckpointTag).where(models.CheckpointTag.checkpoint_id == checkpoint_id)
+    return {row.name: row.value for row in session.scalars(query)}
+
+
+def key_of(session: Session) -> dict[str, int]:
+    checkpoint_id = make_checkpoint(session)
+    return {"project_id": project_of(session, checkpoint_id), "checkpoint_id": checkpoint_id}
+
+
+def tag(key: dict[str, int], **named: str) -> list[dict[str, object]]:
+    return [{**key, "name": name, "value": value} for name, value in named.items()]
+
+
+def test_rows_of_several_tables_that_go_together_are_the_same_rows(session: Session) -> None:
+    key = key_of(session)
+    project_id, checkpoint_id = key.values()
+    named = {f"{at} {text}": text for at, text in enumerate(AWKWARD)}
+    with together(session):
+        insert_all(session, models.CheckpointTag, tag(key, **named))
+        insert_all(session, models.CheckpointMetric, [{**key, "name": "loss", "value": 0.1, "special": None}])
+        note_changes(session, project_id, [checkpoint_id])
+    assert tags(session, checkpoint_id) == named
+    metrics = models.CheckpointMetric
+    found = session.execute(select(metrics.name, metrics.value).where(metrics.checkpoint_id == checkpoint_id)).all()
+    assert [tuple(row) for row in found] == [("loss", 0.1)]
+    changed = select(models.PopulationChange.subject_id).where(models.PopulationChange.subject_id == checkpoint_id)
+    assert session.scalars(changed).all() == [checkpoint_id]
+
+
+def test_what_goes_together_is_refused_together(session: Session) -> None:
+    key = key_of(session)
+
+    def send() -> None:
+        with session.begin_nested(), together(session):
+            insert_all(session, models.CheckpointTag, tag(key, phase="sft"))
+            insert_all(session, models.CheckpointTag, tag(key | {"checkpoint_id": 1}, phase="sft"))
+
+    with pytest.raises(IntegrityError):
+        send()
+    assert tags(session, key["checkpoint_id"]) == {}
+
+
+def test_nothing_of_a_block_that_fails_is_sent_later(session: Session) -> None:
+    key = key_of(session)
+
+    def fail() -> None:
+        with session.begin_nested(), together(session):
+            insert_all(session, models.CheckpointTag, tag(key, phase="sft"))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    with together(session):
+        insert_all(session, models.CheckpointTag, tag(key, host="node-1"))
+    assert tags(session, key["checkpoint_id"]) == {"host": "node-1"}

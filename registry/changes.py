@@ -13,7 +13,8 @@ from typing import Any, Final
 from sqlalchemy import bindparam, text
 from sqlalchemy.orm import Session
 
-from registry.upsert import chunks, execute_together
+from registry.together import execute_together
+from registry.upsert import chunks
 
 _NOTE: Final = {
     "sqlite": text(

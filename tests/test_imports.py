@@ -32,10 +32,12 @@ ALLOWED: dict[str, dict[str, tuple[str, ...]]] = {
 
 # The rooms of the domain, the lowest first: a room imports from those before it.
 LAYERS = (
-    "errors types wording",
+    "errors known_ids types wording",
     "config db ids layout strict_json",
     "keyset models",
     "array_literals",
+    "array_inserts grouped_inserts",
+    "together",
     "upsert",
     "changes",
     "audit outbox projects snapshots watching",
@@ -61,6 +63,7 @@ UPWARDS = {
     ("filters", "registry.evals.project_table"): "a project's benchmark table knows a benchmark's first metric",
     ("filters", "registry.evals.catalogue"): "the shipped table says which capabilities there are",
     ("checkpoints", "registry.evals.scores"): "a registration carries scores",
+    ("checkpoints", "registry.evals.score_series"): "and they have series",
     ("checkpoints", "registry.evals.copies"): "a registration names what it was converted from, whose scores it shares",
     ("checkpoints", "registry.lineage"): "a registration names parents",
     ("checkpoints", "registry.storage.roots"): "a copy below a storage root is managed",

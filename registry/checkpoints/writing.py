@@ -8,10 +8,10 @@ from typing import Any, Final, Literal
 from sqlalchemy import bindparam, select, tuple_
 from sqlalchemy.orm import Session
 
-from registry import outbox, strict_json
+from registry import strict_json
 from registry.changes import note_changes
 from registry.checkpoints import concerned
-from registry.checkpoints.details import lend_scores, write_details
+from registry.checkpoints.details import replace_details, write_details
 from registry.checkpoints.errors import CheckpointDeleted, CheckpointExists, CheckpointNotFound
 from registry.checkpoints.placing import Item, Key, Problems
 from registry.checkpoints.registration import differing_fields, given_fields, merged_digest
@@ -22,9 +22,8 @@ from registry.ids import new_id, to_text
 from registry.incidents import closing
 from registry.models import Checkpoint
 from registry.types import CheckpointState
-from registry.upsert import chunks, insert_new, together
+from registry.upsert import chunks, insert_new
 
-COMMITTED: Final = "checkpoint.committed"
 _KEY: Final = tuple_(Checkpoint.run_id, Checkpoint.attempt_number, Checkpoint.step, Checkpoint.kind)
 _AT_KEYS: Final = (
     select(Checkpoint)
@@ -75,10 +74,7 @@ def commit(session: Session, checkpoint: Checkpoint, item: Item, roots: Sequence
     checkpoint.state, checkpoint.committed_at = CheckpointState.COMMITTED, now()
     checkpoint.commit_registration = item.digest
     session.flush()
-    pair = (checkpoint.id, item.registration)
-    write_details(session, checkpoint.project_id, [pair], roots, again=True)
-    lend_scores(session, checkpoint.project_id, [pair])
-    outbox.announce(session, checkpoint.project_id, COMMITTED, [checkpoint.id])
+    replace_details(session, checkpoint.project_id, checkpoint.id, item.registration, roots)
     closing.settle_open(session, checkpoint.project_id, [checkpoint.run_id])
     note_changes(session, checkpoint.project_id, [checkpoint.id])
     return _registered(checkpoint, item, "committed")
@@ -168,12 +164,7 @@ def _insert(session: Session, project_id: int, items: Sequence[Item], roots: Seq
     mine = [at for at, identity in enumerate(identities) if identity in inserted]
     if not mine:
         return {}
-    made = [(identities[at], items[at].registration) for at in mine]
-    with together(session):
-        write_details(session, project_id, made, roots)
-        committed = [identity for identity, given in made if given.state == CheckpointState.COMMITTED]
-        outbox.announce(session, project_id, COMMITTED, committed)
-    lend_scores(session, project_id, made)
+    write_details(session, project_id, [(identities[at], items[at].registration) for at in mine], roots)
     concerned.settle(session, project_id, [(identities[at], items[at]) for at in mine])
     return {
         items[at].index: Registered(

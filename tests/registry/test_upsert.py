@@ -1,5 +1,6 @@
 """Many rows at once are the same rows as one by one, whatever their texts hold."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -13,8 +14,10 @@ from registry import models
 from registry.changes import note_changes
 from registry.checkpoints.detail import project_of
 from registry.db import now
+from registry.grouped_inserts import GROUP
 from registry.ids import new_id
-from registry.upsert import GROUP, MANY, insert_all, insert_missing, insert_new, together
+from registry.together import TURN, in_turns, together
+from registry.upsert import MANY, insert_all, insert_missing, insert_new
 from tests.factories import make_checkpoint, make_project
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0"), max_size=12)
@@ -137,3 +140,46 @@ def test_nothing_of_a_block_that_fails_is_sent_later(session: Session) -> None:
     with together(session):
         insert_all(session, models.CheckpointTag, tag(key, host="node-1"))
     assert tags(session, key["checkpoint_id"]) == {"host": "node-1"}
+
+
+def test_very_many_are_written_in_turns(session: Session) -> None:
+    key = key_of(session)
+    names = [f"{number:04}" for number in range(3 * TURN + 7)]
+    given: list[int] = []
+
+    def write(some: Sequence[str]) -> None:
+        given.append(len(some))
+        insert_all(session, models.CheckpointTag, tag(key, **dict.fromkeys(some, "here")))
+
+    in_turns(session, names, write)
+    assert given == [TURN, TURN, TURN, 7]
+    assert sorted(tags(session, key["checkpoint_id"])) == names
+
+
+def test_a_turn_that_is_refused_refuses_all(session: Session) -> None:
+    key = key_of(session)
+
+    def write(some: Sequence[int]) -> None:
+        rows = [{**key, "name": f"{number:04}", "value": "here"} for number in some]
+        if TURN in some:
+            rows[0]["checkpoint_id"] = 1
+        insert_all(session, models.CheckpointTag, rows)
+
+    def send() -> None:
+        with session.begin_nested():
+            in_turns(session, range(3 * TURN), write)
+
+    with pytest.raises(IntegrityError):
+        send()
+    assert tags(session, key["checkpoint_id"]) == {}
+
+
+def test_zero_keeps_its_sign_where_the_database_has_one(session: Session) -> None:
+    key = key_of(session)
+    values = [0.0, -0.0, 0.0, -0.0, 0.0, -0.0]
+    rows = [{**key, "name": str(at), "value": value, "special": None} for at, value in enumerate(values)]
+    insert_all(session, models.CheckpointMetric, rows)
+    query = select(models.CheckpointMetric.value).where(models.CheckpointMetric.checkpoint_id == key["checkpoint_id"])
+    found = session.scalars(query.order_by(models.CheckpointMetric.name))
+    one_zero = session.get_bind().dialect.name == "sqlite"
+    assert [str(value) for value in found] == [str(abs(value) if one_zero else value) for value in values]

@@ -15,7 +15,7 @@ from registry.errors import FieldError, Invalid
 from registry.evals.catalogue import catalogue, key_of
 from registry.evals.normalise import TOP
 from registry.evals.project_table import OwnEntry, ProjectTable, read_project_table
-from registry.evals.scores import MAX_BENCHMARKS, TooManyBenchmarks
+from registry.evals.score_series import MAX_BENCHMARKS, TooManyBenchmarks
 from registry.ids import new_id
 from registry.models import Benchmark as BenchmarkRow
 from registry.types import Direction

@@ -59,7 +59,7 @@ def execute_together(session: Session, statement: TextClause, given: Mapping[str
     """Execute a statement that writes; within `together`, with the others."""
     waiting = waiting_of(session)
     if waiting is None:
-        session.execute(statement, given)
+        session.connection().execute(statement, given)
     else:
         waiting.append((compiled(statement), given))
 

@@ -59,9 +59,9 @@ def send_rows(
     """
     dialect = session.get_bind().dialect.name
     if len(rows) < MANY:
-        return _returned(session.execute(_of_rows(table, dialect, finish), list(rows)))
+        return _returned(session.connection().execute(_of_rows(table, dialect, finish), list(rows)))
     if dialect == "postgresql":
-        return _returned(session.execute(*insert_of(table, rows, finish)))
+        return _returned(session.connection().execute(*insert_of(table, rows, finish)))
     insert, connection, returned = grouped(table, tuple(rows[0]), finish), session.connection(), list[Any]()
     for group in chunks(rows, GROUP):
         values = [row[name] if write is None else write(row[name]) for row in group for name, write in insert.columns]

@@ -126,7 +126,7 @@ def attempts_of(session: Session, project_id: int, run_ids: Iterable[int]) -> di
     """Run id to attempt number to what it hands down: its config (else the run's), environment, layout."""
     known: dict[int, dict[int, AttemptFacts]] = {}
     for chunk in chunks(sorted(run_ids)):
-        for row in session.execute(_ATTEMPTS, {"project": project_id, "runs": chunk}):
+        for row in session.connection().execute(_ATTEMPTS, {"project": project_id, "runs": chunk}):
             unsaid = row.number > 1 and row.resumed_from_step is None and not row.restart
             facts = AttemptFacts(
                 row.id,

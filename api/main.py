@@ -12,7 +12,7 @@ from api.callers import RecentCallers
 from api.deps import CallerDep
 from api.later import LaterRoutes
 from api.room import PREFIX
-from api.routes import aliases, checkpoints, health, incidents, jobs, lineage, runs, storage, trackers
+from api.routes import aliases, checkpoints, health, incidents, jobs, runs, storage, trackers
 from registry.config import Settings
 from registry.db import Database
 from ui import pages
@@ -27,15 +27,26 @@ strings "NaN", "Infinity", "-Infinity". Errors are RFC 9457 problems. Unknown fi
 
 def routes_of_records() -> list[BaseRoute]:
     """What training jobs and orchestrators call: there from the first moment."""
-    rooms = (runs, checkpoints, lineage, aliases, incidents, storage, trackers, jobs, health)
+    rooms = (runs, checkpoints, aliases, incidents, storage, trackers, jobs, health)
     return [route for room in rooms for route in room.router.routes]
 
 
 def routes_of_decisions() -> list[BaseRoute]:
     """What weighs evidence, and the pages. numpy, statistics and templates are half of what there is to load."""
-    from api.routes import benchmarks, bisects, decisions, imports, provenance, records, recovery, watches
+    from api.routes import (
+        benchmarks,
+        bisects,
+        decisions,
+        drills,
+        imports,
+        lineage,
+        provenance,
+        records,
+        recovery,
+        watches,
+    )
 
-    rooms = (imports, decisions, benchmarks, recovery, bisects, provenance, records, watches)
+    rooms = (imports, decisions, benchmarks, recovery, drills, lineage, bisects, provenance, records, watches)
     return [*(route for room in rooms for route in room.router.routes), *pages.routes()]
 
 

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from sqlalchemy import bindparam, literal, select
+from sqlalchemy import bindparam, literal, select, union_all
 from sqlalchemy.orm import Session
 
 from registry.db import Base, now
@@ -18,9 +18,12 @@ from registry.upsert import chunks, insert_missing
 
 _LOSSLESS: Final = frozenset(relation.value for relation in LOSSLESS)
 MAX_EDGES: Final = 10_000  # of an answer, upwards and downwards each
-MAX_LEVELS: Final = 12  # that are asked one by one; a deeper chain is read with all edges of its project
-MAX_BULK: Final = 200_000  # edges of a project up to which that is done
+MAX_BULK: Final = 200_000  # edges of a project up to which a deep chain is read with all of them
+# Levels are asked one by one up to here; from here on with all edges of the project, if it has no more than so many.
+BULK_FROM: Final = {4: 20_000, 12: MAX_BULK}
 
+EdgeRow = tuple[int, int, str]  # an Edge that was not made yet: child, parent, relation
+_End = Literal[0, 1]  # a place in it: the child's, the parent's
 _LEVEL: Final[Any] = bindparam("level", expanding=True)
 _edge, _saved, _attempt = (Base.metadata.tables[table.__tablename__].c for table in (LineageEdge, Checkpoint, Attempt))
 
@@ -36,10 +39,7 @@ class LineageCycle(Invalid):
 
 
 class Edge(NamedTuple):
-    """`child` came from `parent` by `relation`; a lossless relation keeps the weights' values.
-
-    A tuple, since a chain may have 10,000 of them.
-    """
+    """`child` came from `parent` by `relation`; a lossless relation keeps the weights' values."""
 
     child_id: int
     parent_id: int
@@ -123,7 +123,7 @@ def _with_descendants(session: Session, project_id: int, ids: Sequence[int]) -> 
 def ancestor_ids(session: Session, project_id: int, checkpoint_id: int) -> set[int]:
     """Every checkpoint that this one came from over recorded edges."""
     found = _walk(session, project_id, checkpoint_id, upwards=True, resumed=False, most=MAX_BULK)
-    return {edge.parent_id for edge in found}
+    return {parent for _, parent, _ in found}
 
 
 def edges_around(session: Session, project_id: int, checkpoint_id: int) -> tuple[list[Edge], list[Edge]]:
@@ -131,6 +131,12 @@ def edges_around(session: Session, project_id: int, checkpoint_id: int) -> tuple
 
     Beside the recorded edges, the checkpoint that an attempt loaded is the parent of what the attempt saved.
     """
+    up, down = rows_around(session, project_id, checkpoint_id)
+    return list(map(Edge._make, up)), list(map(Edge._make, down))
+
+
+def rows_around(session: Session, project_id: int, checkpoint_id: int) -> tuple[list[EdgeRow], list[EdgeRow]]:
+    """What `edges_around` gives, as the driver gives it."""
     up = _walk(session, project_id, checkpoint_id, upwards=True)
     down = _walk(session, project_id, checkpoint_id, upwards=False)
     return up, down
@@ -144,26 +150,21 @@ def _walk(
     upwards: bool,
     resumed: bool = True,
     most: int = MAX_EDGES,
-) -> list[Edge]:
-    """Level by level. Few levels are one question each; from MAX_LEVELS on, all edges of the project are read once."""
-    seen, found, level, depth = {start}, list[Edge](), [start], 0
+) -> list[EdgeRow]:
+    """Level by level. Few levels are one question each; for more of them all edges of the project are read once."""
+    seen, found, level, depth = {start}, list[EdgeRow](), [start], 0
     queries = _queries(project_id, upwards=upwards, resumed=resumed)
-    of_level = [query.where(key.in_(_LEVEL)).limit(MAX_EDGES) for query, key in queries]
+    of_level = union_all(*(query.where(key.in_(_LEVEL)) for query, key in queries)).limit(MAX_EDGES)
+    there: _End = 1 if upwards else 0
     while level and len(found) < most:
-        if depth == MAX_LEVELS:
-            every = _every_edge(session, project_id, upwards=upwards, resumed=resumed)
+        if depth in BULK_FROM:
+            every = _every_edge(session, [query for query, _ in queries], BULK_FROM[depth], upwards=upwards)
             if every is not None:
-                _walk_on(level, every, seen, found, upwards=upwards, most=most)
+                _walk_on(level, every, seen, found, there=there, most=most)
                 break
-        edges = [
-            edge for chunk in chunks(level) for query in of_level for edge in _edges(session, query, {"level": chunk})
-        ]
-        found.extend(edges)
-        level = [
-            each
-            for each in dict.fromkeys(edge.parent_id if upwards else edge.child_id for edge in edges)
-            if each not in seen
-        ]
+        rows = [row for chunk in chunks(level) for row in _rows(session, of_level, {"level": chunk})]
+        found.extend(rows)
+        level = [each for each in dict.fromkeys(row[there] for row in rows) if each not in seen]
         seen.update(level)
         depth += 1
     return found[:most]
@@ -171,21 +172,24 @@ def _walk(
 
 def _walk_on(
     level: list[int],
-    every: Mapping[int, Sequence[Edge]],
+    every: Mapping[int, Sequence[EdgeRow]],
     seen: set[int],
-    found: list[Edge],
+    found: list[EdgeRow],
     *,
-    upwards: bool,
+    there: _End,
     most: int,
 ) -> None:
-    """The rest of a walk in memory, in the order of its levels: what is reached is added to `level` and `found`."""
+    """The rest of a walk in memory, in the order of its levels: what is reached is added to `level` and `found`.
+
+    `there`: the place in a row of the end that the walk comes to.
+    """
     for here in level:  # it grows meanwhile
-        for edge in every.get(here, ()):
-            found.append(edge)
-            there = edge.parent_id if upwards else edge.child_id
-            if there not in seen:
-                seen.add(there)
-                level.append(there)
+        rows = every.get(here, ())
+        found.extend(rows)
+        for row in rows:
+            if row[there] not in seen:
+                seen.add(row[there])
+                level.append(row[there])
         if len(found) >= most:
             return
 
@@ -208,23 +212,22 @@ def _queries(project_id: int, *, upwards: bool, resumed: bool) -> list[tuple[Any
 
 
 def _every_edge(
-    session: Session, project_id: int, *, upwards: bool, resumed: bool
-) -> Mapping[int, Sequence[Edge]] | None:
+    session: Session, queries: Sequence[Any], most: int, *, upwards: bool
+) -> Mapping[int, Sequence[EdgeRow]] | None:
     """All edges of a project, by the end that a walk comes from; None where there are too many."""
-    found: dict[int, list[Edge]] = defaultdict(list)
-    count = 0
-    for query, _ in _queries(project_id, upwards=upwards, resumed=resumed):
-        edges = _edges(session, query.limit(MAX_BULK + 1 - count))
-        count += len(edges)
-        if count > MAX_BULK:
-            return None
-        for edge in edges:
-            found[edge.child_id if upwards else edge.parent_id].append(edge)
+    rows = _rows(session, union_all(*queries).limit(most + 1))
+    if len(rows) > most:
+        return None
+    found: dict[int, list[EdgeRow]] = defaultdict(list)
+    here: _End = 0 if upwards else 1
+    for row in rows:
+        found[row[here]].append(row)
     return found
 
 
-def _edges(session: Session, query: Any, given: Mapping[str, Any] | None = None) -> list[Edge]:
-    """The rows as the driver gives them: named rows would double the time of a deep chain."""
+def _rows(session: Session, query: Any, given: Mapping[str, Any] | None = None) -> list[EdgeRow]:
+    """(child, parent, relation) as the driver gives them: named rows would double the time of a deep chain."""
     result: Any = session.connection().execute(query, given)
     with result:
-        return list(map(Edge._make, result.cursor.fetchall()))
+        rows: list[EdgeRow] = result.cursor.fetchall()
+    return rows

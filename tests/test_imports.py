@@ -36,6 +36,7 @@ LAYERS = (
     "config db ids layout strict_json",
     "keyset models",
     "array_literals",
+    "many_ids",
     "array_inserts grouped_inserts",
     "together",
     "upsert",

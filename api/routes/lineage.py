@@ -16,6 +16,6 @@ router = room("lineage")
 def get_lineage(checkpoint_id: str, session: SessionDep, caller: CallerDep) -> Response:
     """Ancestors and descendants, nearest first, over recorded edges and over what attempts loaded."""
     project_id, number = own_checkpoint(session, checkpoint_id, caller)
-    up, down = lineage.edges_around(session, project_id, number)
-    ids = {number} | {edge.parent_id for edge in (*up, *down)} | {edge.child_id for edge in (*up, *down)}
-    return Response(lineage_json(number, up, down, list_identities(session, list(ids))), media_type="application/json")
+    up, down = lineage.rows_around(session, project_id, number)
+    ids = {number, *(end for child, parent, _ in (*up, *down) for end in (child, parent))}
+    return Response(lineage_json(number, up, down, list_identities(session, ids)), media_type="application/json")

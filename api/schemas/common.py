@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Annotated, Any, Final, Self
 
 from pydantic import (
@@ -18,7 +19,7 @@ from pydantic import (
 )
 
 from registry import ids
-from registry.checkpoints.rows import CheckpointIdentity
+from registry.checkpoints.rows import CheckpointIdentity, RunName
 from registry.filters.left_out import LeftOut
 from registry.strict_json import MAX_DEPTH, depth_of, special_name
 from registry.types import INT64_MAX, MAX_ATTEMPT, NON_FINITE
@@ -163,12 +164,18 @@ class CheckpointRef(Answer):
         return cls.model_construct(
             id=row.id,
             project=row.project,
-            run=RunRef.model_construct(id=row.run.id, name=row.run.name),
+            run=_run_ref(row.run),
             attempt=row.attempt,
             step=row.step,
             kind=row.kind,
             saved_at=row.saved_at,
         )
+
+
+@lru_cache(maxsize=1_000)
+def _run_ref(row: RunName) -> RunRef:
+    """One for all checkpoints of a run: hundreds of an answer may be of the same."""
+    return RunRef.model_construct(id=row.id, name=row.name)
 
 
 class LeftOutProjects(Answer):

@@ -1,13 +1,15 @@
 """Shapes of restoring and resuming: copies with their times, pieces one by one, and what a launch agrees on."""
 
 import re
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 
-from api.schemas.common import Answer, CheckpointRef, Id
+from api.schemas.common import Answer, CheckpointRef, Id, Time
 from registry.errors import FieldError, Invalid
 from registry.layout.resharding import Change, Compatibility
 from registry.layout.spec import DEGREES
 from registry.recovery.copies import Option, Part
+from registry.recovery.drills.evidence import Proof, Reliability
+from registry.recovery.replay import Replay
 from registry.recovery.restore_plan import RestorePlan
 from registry.snapshots import LayoutSpec
 from registry.types import INT64_MAX
@@ -55,10 +57,57 @@ class CopyPartOut(Answer):
         return cls.model_construct(host=part.host, ranks=part.ranks, uri=part.uri, bytes=part.bytes)
 
 
+class ReliabilityOut(Answer):
+    """How likely a restore works: `chance`, from the evidence of this copy, updated by the drills of its tier and
+    format. `shown`: the least reliability that those drills show at 95 %; `trained`: passed ones that also trained."""
+
+    evidence: str
+    chance: float
+    passed: int
+    failed: int
+    trained: int
+    shown: float
+    words: str
+
+    @classmethod
+    def from_row(cls, row: Reliability) -> Self:
+        return cls.model_construct(**{name: getattr(row, name) for name in cls.model_fields})
+
+
+class RestorableOut(Answer):
+    """Whether a drill has proven that the checkpoint comes back: the last that loaded it. `words` say how it stands."""
+
+    proven: bool
+    words: str
+    drill_id: Id | None
+    at: Time | None
+    exact: bool | None
+    software: dict[str, str] | None
+
+    @classmethod
+    def from_row(cls, row: Proof) -> Self:
+        return cls.model_construct(**{name: getattr(row, name) for name in cls.model_fields})
+
+
+class ReplayOut(Answer):
+    """What has to be trained again since the checkpoint; null is unknown. No part of any restore time."""
+
+    steps: int | None
+    seconds: float | None
+    at_step: int | None
+    seconds_per_step: float | None
+    words: str
+
+    @classmethod
+    def from_row(cls, row: Replay) -> Self:
+        return cls.model_construct(**{name: getattr(row, name) for name in cls.model_fields})
+
+
 class CopyOptionOut(Answer):
     """A copy, whether it can be used, and how long a restore from it takes; `reason`: why not, or what to know.
 
     Seconds are predicted, and null where the size is unknown; 95 of 100 restores stay below `p95_seconds`.
+    `timed_by`: `drills` of its tier and format, where there are enough, or `assumed`.
     """
 
     replica_id: Id
@@ -76,9 +125,11 @@ class CopyOptionOut(Answer):
     seconds: float | None
     p95_seconds: float | None
     terms: TermsOut | None
+    timed_by: Literal["drills", "assumed"] | None = None
+    reliability: ReliabilityOut | None = None
 
     @classmethod
-    def from_option(cls, row: Option) -> Self:
+    def from_option(cls, row: Option, reliability: Reliability | None = None) -> Self:
         own = ("replica_id", "uri", "tier", "host", "bytes", "file_count", "state", "verification", "has_manifest")
         time = row.time
         terms: dict[str, Any] = dict(time.terms) if time is not None else {}
@@ -90,6 +141,8 @@ class CopyOptionOut(Answer):
             seconds=time.expected if time is not None else None,
             p95_seconds=time.p95 if time is not None else None,
             terms=TermsOut.model_construct(**terms) if time is not None else None,
+            timed_by=None if time is None else "drills" if time.drills else "assumed",
+            reliability=None if reliability is None else ReliabilityOut.from_row(reliability),
         )
 
 
@@ -152,18 +205,23 @@ class RestorePlanOut(Answer):
     chosen: CopyOptionOut | None
     copies: list[CopyOptionOut]
     compatibility: CompatibilityOut
+    restorable: RestorableOut
+    replay: ReplayOut
     notes: list[str]
     assumptions: list[str]
 
     @classmethod
     def from_plan(cls, row: RestorePlan) -> Self:
+        copies = [CopyOptionOut.from_option(each, row.reliability.get(each.place.replica_id)) for each in row.copies]
         return cls.model_construct(
             checkpoint=CheckpointRef.from_row(row.checkpoint),
             sentence=row.sentence,
             obstacle=row.obstacle,
             rto_seconds=row.rto_seconds,
-            chosen=CopyOptionOut.from_option(row.chosen) if row.chosen is not None else None,
-            copies=[CopyOptionOut.from_option(each) for each in row.copies],
+            chosen=copies[0] if row.chosen is not None else None,
+            copies=copies,
+            restorable=RestorableOut.from_row(row.proof),
+            replay=ReplayOut.from_row(row.replay),
             compatibility=CompatibilityOut.from_row(row.compatibility),
             notes=list(row.notes),
             assumptions=list(row.assumptions),

@@ -6,6 +6,7 @@ from typing import Any
 from cairn.calls.aliases import AliasCalls
 from cairn.calls.checkpoints import CheckpointCalls
 from cairn.calls.decide import DecideCalls
+from cairn.calls.drills import DrillCalls
 from cairn.calls.evals import EvalCalls
 from cairn.calls.incidents import IncidentCalls
 from cairn.calls.provenance import ProvenanceCalls
@@ -26,6 +27,7 @@ class Client(
     DecideCalls,
     AliasCalls,
     RecoveryCalls,
+    DrillCalls,
     TrackerCalls,
     IncidentCalls,
     ProvenanceCalls,

@@ -1,49 +1,42 @@
 """The identities of very many checkpoints, without loading anything else of them."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, bindparam, cast, column, extract, func, select, type_coerce
-from sqlalchemy.dialects import postgresql
+from sqlalchemy import BigInteger, cast, extract, select, type_coerce
 from sqlalchemy.orm import Session
 
 from registry.db import Base, Int64
+from registry.many_ids import is_among
 from registry.models import Checkpoint, Project, Run
 
 _checkpoint: Any = Base.metadata.tables[Checkpoint.__tablename__].c
 
-
-class PlainIdentity(NamedTuple):
-    """As CheckpointIdentity, with the ids of project and run for names that are given once.
-
-    `saved_micros`: microseconds since 1970.
-    """
-
-    id: int
-    project_id: int
-    run_id: int
-    attempt: int
-    step: int
-    kind: str
-    saved_micros: int
+# As CheckpointIdentity: id, project's id, run's id, attempt, step, kind, and microseconds since 1970. As the driver
+# gives them, since a row of its own class for each takes as long as reading it.
+PlainIdentity = tuple[int, int, int, int, int, str, int]
 
 
 class Identities(NamedTuple):
+    """Rows in the order of their ids; projects and runs by id, with their names."""
+
     rows: list[PlainIdentity]
     projects: dict[int, str]
     runs: dict[int, str]
 
 
-def list_identities(session: Session, checkpoint_ids: Sequence[int]) -> Identities:
-    """The identities of those checkpoints that exist, in the order of their ids; three statements."""
-    ids = sorted(set(checkpoint_ids))
-    rows = sorted(_select(session, ids))
-    run_ids, project_ids = {row.run_id for row in rows}, {row.project_id for row in rows}
+def list_identities(session: Session, checkpoint_ids: Iterable[int]) -> Identities:
+    """The identities of those checkpoints that exist; three statements."""
+    query = select(
+        *(_checkpoint.id, _checkpoint.project_id, _checkpoint.run_id, _checkpoint.attempt_number),
+        *(_checkpoint.step, _checkpoint.kind, saved_micros(session)),
+    ).where(is_among(session, _checkpoint.id, checkpoint_ids))
+    result: Any = session.connection().execute(query)
+    with result:
+        rows = sorted(result.cursor.fetchall(), key=itemgetter(0))
     return Identities(
-        rows,
-        dict(session.execute(select(Project.id, Project.name).where(Project.id.in_(project_ids))).all()),
-        _run_names(session, run_ids),
+        rows, _names(session, Project, {row[1] for row in rows}), _names(session, Run, {row[2] for row in rows})
     )
 
 
@@ -54,30 +47,7 @@ def saved_micros(session: Session) -> Any:
     return cast(extract("epoch", _checkpoint.saved_at) * 1_000_000, BigInteger)
 
 
-def _select(session: Session, ids: list[int]) -> list[PlainIdentity]:
-    """Any number of ids are one parameter: thousands of single ones take longer to write than their rows to read."""
-    given: Any
-    if session.get_bind().dialect.name == "sqlite":
-        every, given = (
-            select(column("value", BigInteger)).select_from(func.json_each(bindparam("ids"))),
-            json.dumps(ids),
-        )
-        here = _checkpoint.id.in_(every)
-    else:
-        here, given = _checkpoint.id == func.any(bindparam("ids", type_=postgresql.ARRAY(BigInteger))), ids
-    query = select(
-        *(_checkpoint.id, _checkpoint.project_id, _checkpoint.run_id, _checkpoint.attempt_number),
-        *(_checkpoint.step, _checkpoint.kind, saved_micros(session)),
-    ).where(here)
-    result: Any = session.connection().execute(query, {"ids": given})
-    with result:
-        return list(map(PlainIdentity._make, result.cursor.fetchall()))
-
-
-def _run_names(session: Session, run_ids: set[int]) -> dict[int, str]:
-    names: dict[int, str] = {}
-    ordered = sorted(run_ids)
-    for start in range(0, len(ordered), 5_000):
-        query = select(Run.id, Run.name).where(Run.id.in_(ordered[start : start + 5_000]))
-        names.update(session.execute(query).all())
-    return names
+def _names(session: Session, table: type[Project] | type[Run], ids: Iterable[int]) -> dict[int, str]:
+    columns = Base.metadata.tables[table.__tablename__].c
+    query = select(columns.id, columns.name).where(is_among(session, columns.id, ids))
+    return dict(session.execute(query).all())

@@ -20,6 +20,7 @@ from registry.models.current_score import CurrentScore
 from registry.models.data_source import DataSource
 from registry.models.data_version import DataVersion
 from registry.models.decision import Decision
+from registry.models.drill import Drill
 from registry.models.environment import Environment
 from registry.models.finding import Finding
 from registry.models.incident import Incident
@@ -79,6 +80,7 @@ __all__ = [
     "DataSource",
     "DataVersion",
     "Decision",
+    "Drill",
     "Environment",
     "Finding",
     "Incident",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from sqlalchemy import Select, and_, case, func, select
+from sqlalchemy import ColumnElement, Select, case, func, select
 from sqlalchemy.orm import Session
 
 from registry.evals.arrays import read_arrays
@@ -27,6 +27,7 @@ _CHECKPOINT, _REPLICA = tables.checkpoint, tables.replica
 TIERS: Final = (*Tier,)
 _VERIFICATIONS: Final = {"unverified": 0, "verified": 1, "corrupt": 2}
 _VERIFIED, _CORRUPT = _VERIFICATIONS["verified"], _VERIFICATIONS["corrupt"]
+_WHOLE: Final = 4  # a bit beside the verification; the tier is written above both
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,24 +81,24 @@ class _Copies:
             *(self.bytes[which], self.whole[which], self.verifications[which]),
         )
 
+    @classmethod
+    def read(cls, session: Session, project_id: int, of: ColumnElement[bool]) -> "_Copies":
+        checkpoints, replicas, sizes, said = read_arrays(session, [copies_select(project_id, of)], (np.int64,) * 4)
+        return cls(checkpoints, replicas, said >> 3, sizes, said & _WHOLE != 0, said & 3)
 
-def best_copies(session: Session, project_id: int, of: Any, suspect: Collection[int], ids: Integers) -> BestCopies:
+
+def best_copies(
+    session: Session, project_id: int, of: ColumnElement[bool], suspect: Collection[int], ids: Integers
+) -> BestCopies:
     """Of the checkpoints `ids`; `of` is the condition that picks them, `suspect` are copies by their id."""
-    types = (np.int64, np.int64, np.int64, np.int64, np.bool_, np.int64)
-    copies = _Copies(*read_arrays(session, [_select(project_id, of)], types))
+    copies = _Copies.read(session, project_id, of)
     usable = copies.whole & (copies.verifications != _CORRUPT)
     if suspect:
         usable &= ~np.isin(copies.replicas, np.fromiter(suspect, np.int64, len(suspect)))
     unusable, copies = copies[~usable], copies[usable]
     seconds, slow = restore_seconds(copies.tiers, copies.bytes)
     verified = copies.verifications == _VERIFIED
-    # Best evidence first, then the fastest; local disks only where nothing else is as good, since nodes are lost.
-    order = np.lexsort(
-        (
-            *(copies.replicas, np.where(np.isnan(seconds), np.inf, seconds)),
-            *(-_chances(verified), copies.tiers == TIERS.index(Tier.LOCAL), copies.checkpoints),
-        )
-    )
+    order = _best_first(copies, seconds, verified)
     owners, first = np.unique(copies.checkpoints[order], return_index=True)
     best = order[first]
     at = np.minimum(np.searchsorted(owners, ids), max(len(owners) - 1, 0))
@@ -113,17 +114,37 @@ def best_copies(session: Session, project_id: int, of: Any, suspect: Collection[
     )
 
 
-def _select(project_id: int, of: Any) -> Select[Any]:
-    tier = case({each.value: place for place, each in enumerate(TIERS)}, value=_REPLICA.c.tier)
-    verification = case(_VERIFICATIONS, value=_REPLICA.c.verification)
-    here = and_(_CHECKPOINT.c.project_id == _REPLICA.c.project_id, _CHECKPOINT.c.id == _REPLICA.c.checkpoint_id)
-    return (
-        select(
-            *(_REPLICA.c.checkpoint_id, _REPLICA.c.id, tier, func.coalesce(_REPLICA.c.bytes, -1)),
-            *(_REPLICA.c.state == "present", verification),
+def _best_first(copies: _Copies, seconds: Floats, verified: Booleans) -> Integers:
+    """The places of the copies by checkpoint; of several of one the best evidence first, then the fastest.
+
+    Local disks only where nothing else is as good, since nodes are lost.
+    """
+    order = np.argsort(copies.checkpoints)
+    if (np.diff(copies.checkpoints[order]) > 0).all():  # mostly there is one, and nothing more to be ordered
+        return order
+    return np.lexsort(
+        (
+            *(copies.replicas, np.where(np.isnan(seconds), np.inf, seconds)),
+            *(-_chances(verified), copies.tiers == TIERS.index(Tier.LOCAL), copies.checkpoints),
         )
-        .join(_CHECKPOINT, here)
-        .where(_CHECKPOINT.c.project_id == project_id, of, _REPLICA.c.state.in_(("present", "partial")))
+    )
+
+
+def copies_select(project_id: int, of: ColumnElement[bool]) -> Select[Any]:
+    """Every copy that is or may be there; apart, so that a test can read its plan. The last column packs what is short.
+
+    The checkpoints are picked first: joined, SQLite would begin with all copies of the project.
+    """
+    tier = case({each.value: place << 3 for place, each in enumerate(TIERS)}, value=_REPLICA.c.tier)
+    whole = case((_REPLICA.c.state == "present", _WHOLE), else_=0)
+    verification = case(_VERIFICATIONS, value=_REPLICA.c.verification)
+    checkpoints = select(_CHECKPOINT.c.id).where(_CHECKPOINT.c.project_id == project_id, of)
+    return select(
+        *(_REPLICA.c.checkpoint_id, _REPLICA.c.id, func.coalesce(_REPLICA.c.bytes, -1), tier + whole + verification)
+    ).where(
+        _REPLICA.c.project_id == project_id,
+        _REPLICA.c.checkpoint_id.in_(checkpoints),
+        _REPLICA.c.state.in_(("present", "partial")),
     )
 
 

@@ -5,14 +5,14 @@ part of it is known to be there, since a local disk goes with its node.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from registry.models import Replica, ReplicaPart
-from registry.recovery.restore_time import RestoreTime, needed_rate, restore_time
+from registry.recovery.restore_time import Measured, RestoreTime, needed_rate, restore_time
 from registry.types import Tier
 from registry.upsert import chunks
 
@@ -64,6 +64,15 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class Drilled:
+    """What drills say of a copy. `fault`: why it cannot be read or is not what is recorded; `remark`: what to know."""
+
+    measured: Measured | None = None
+    fault: str = ""
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
     """What is asked of a copy. `hosts`: those that are there; None: nobody said. Seconds; None: no limit."""
 
@@ -72,6 +81,10 @@ class Wanted:
     is_resharded: bool = False
     is_converted: bool = False
     suspect_replicas: frozenset[int] = frozenset()
+    drilled: Mapping[int, Drilled] = field(default_factory=dict)  # by replica
+
+
+UNDRILLED: Final = Drilled()
 
 
 def read_places(session: Session, project_id: int, checkpoint_ids: Collection[int]) -> dict[int, list[Place]]:
@@ -122,7 +135,8 @@ def weigh_copies(places: Sequence[Place], wanted: Wanted) -> tuple[Option, ...]:
 
 
 def _weigh(place: Place, wanted: Wanted) -> Option:
-    time = restore_time(place.bytes, Tier(place.tier))
+    drilled = wanted.drilled.get(place.replica_id, UNDRILLED)
+    time = restore_time(place.bytes, Tier(place.tier), measured=drilled.measured)
     why = _unusable(place, wanted) or _too_slow(place, time, wanted)
     return Option(place, not why, why or _remark(place, time, wanted), time)
 
@@ -136,6 +150,8 @@ def _unusable(place: Place, wanted: Wanted) -> str:
         return "it is corrupt"
     if place.replica_id in wanted.suspect_replicas:
         return "it is suspect: attempts that loaded it failed alike"
+    if fault := wanted.drilled.get(place.replica_id, UNDRILLED).fault:
+        return fault
     return _out_of_reach(place, wanted) if place.tier == Tier.LOCAL else ""
 
 
@@ -175,7 +191,9 @@ def _remark(place: Place, time: RestoreTime | None, wanted: Wanted) -> str:
         told.append("its size is unknown, and so is the time")
     if wanted.is_converted:
         told.append("the time of the conversion comes on top: nobody has measured it")
-    if place.verification != "verified":
+    if remark := wanted.drilled.get(place.replica_id, UNDRILLED).remark:
+        told.append(remark)
+    elif place.verification != "verified":
         told.append("its content was never verified")
     return "; ".join(told)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from registry.evals.percentiles import Integers
 from registry.wording import counted
 
 LARGEST_DROP = 0.3
@@ -56,7 +57,9 @@ class Onset:
     sentence: str
 
 
-def find_onset(steps: Sequence[int], values: Sequence[float], errors: Sequence[float]) -> Onset:
+def find_onset(
+    steps: Sequence[int] | Integers, values: Sequence[float] | Numbers, errors: Sequence[float] | Numbers
+) -> Onset:
     """Scan a series: ascending steps, scores with larger as better, standard errors above 0, all finite.
 
     Step 0 has no logarithm and takes the place of step 1. Raises ValueError where the series is not such a one.
@@ -64,8 +67,9 @@ def find_onset(steps: Sequence[int], values: Sequence[float], errors: Sequence[f
     x, y, se = np.asarray(steps, float), np.asarray(values, float), np.asarray(errors, float)
     if not len(x) == len(y) == len(se):
         raise ValueError("steps, values and errors must have one entry per checkpoint")
+    whole = tuple(np.asarray(steps, np.int64).tolist())
     if len(x) < LEAST_POINTS:
-        return _too_short(steps)
+        return _too_short(whole)
     if not (np.all(np.diff(x) > 0) and np.all(se > 0) and np.all(np.isfinite(y))):
         raise ValueError("steps must ascend, scores be finite and standard errors be above 0")
     first = _first_of_trend(x)
@@ -79,7 +83,7 @@ def find_onset(steps: Sequence[int], values: Sequence[float], errors: Sequence[f
     fell = posterior[0] <= ESTABLISHED and _is_lower(y[first:], 1 / design.weight, gap)
     shape = _shape(design, place) if fell else "none"
     found = _Found(float(posterior[0]), posterior[1:], first, shape, gap, float(drops[gap]), float(drop_errors[gap]))
-    return _answer(steps, found, p_bad)
+    return _answer(whole, found, p_bad)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +197,12 @@ def _shape(design: _Design, steps: Numbers) -> str:
     return "gradual" if favours_slope > 0 else "step"
 
 
-def _answer(steps: Sequence[int], found: _Found, p_bad: Numbers) -> Onset:
+def _answer(steps: tuple[int, ...], found: _Found, p_bad: Numbers) -> Onset:
     established = found.shape != "none"
     last_good = int(steps[int(np.flatnonzero(p_bad <= SAFE)[-1])])
     after, by = (found.first + place for place in _range(found.gaps, found.gap, wide=found.shape != "step"))
     return Onset(
-        steps=tuple(steps),
+        steps=steps,
         p_no_change=found.p_no_change,
         p_bad=tuple(p_bad.tolist()),
         is_established=established,
@@ -240,12 +244,11 @@ def _sentence(found: _Found, established: bool, after: int, by: int, last_good: 
     return f"{told} ({chance}). Step {last_good} is the last known good."
 
 
-def _too_short(steps: Sequence[int]) -> Onset:
+def _too_short(steps: tuple[int, ...]) -> Onset:
     evaluated = counted(len(steps), "evaluated checkpoint")
     sentence = f"A fall is not established: {evaluated}, and {LEAST_POINTS} are needed."
     nothing = tuple(float("nan") for _ in steps)
-    given = tuple(int(step) for step in steps)
-    return Onset(given, float("nan"), nothing, False, "none", None, None, None, None, None, sentence)
+    return Onset(steps, float("nan"), nothing, False, "none", None, None, None, None, None, sentence)
 
 
 def cusum(standardised: Sequence[float], slack: float = CUSUM_SLACK, alarm: float = CUSUM_ALARM) -> int | None:

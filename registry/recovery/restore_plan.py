@@ -1,7 +1,7 @@
 """From which copy to restore a checkpoint, how long it takes against an RTO, and what of it today's layout can load."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,8 +13,10 @@ from registry.incidents.suspicion import Suspicion, suspect_copies_of, suspects_
 from registry.layout.cells import Verdict
 from registry.layout.resharding import CALLED, COUNTER_HOLDS, NOT_SAME_SUMS, Compatibility
 from registry.recovery.copies import Option, Wanted, minutes, read_places, tier_in_words, weigh_copies
+from registry.recovery.drills.evidence import Proof, Reliability, read_evidence
 from registry.recovery.loadable import Facts, compatibility_of, is_counter, mixed_moments, read_facts
-from registry.recovery.restore_time import ASSUMED
+from registry.recovery.replay import Replay, replay_of
+from registry.recovery.restore_time import ASSUMED, FIXED_SECONDS
 from registry.snapshots import LayoutSpec
 from registry.strict_json import special_name
 from registry.types import CheckpointState, PieceName, Presence
@@ -28,6 +30,7 @@ class RestorePlan:
     """The answer. `obstacle`: why the checkpoint itself should not be loaded; '' where nothing speaks against it.
 
     `copies` is every recorded copy, the feasible first; `chosen` the first of them, None where none is feasible.
+    `reliability` by replica, `proof` of the checkpoint: what drills show. `replay` is no part of any time.
     """
 
     checkpoint: CheckpointIdentity
@@ -39,6 +42,9 @@ class RestorePlan:
     notes: tuple[str, ...]
     assumptions: tuple[str, ...]
     rto_seconds: float | None
+    reliability: Mapping[int, Reliability]
+    proof: Proof
+    replay: Replay
 
 
 def plan_restore(
@@ -56,14 +62,16 @@ def plan_restore(
     found = get_checkpoint(session, checkpoint_id)
     facts = read_facts(session, found.project_id, [checkpoint_id])[checkpoint_id]
     fits = compatibility_of(facts, layout)
+    places = read_places(session, found.project_id, [checkpoint_id]).get(checkpoint_id, [])
+    evidence = read_evidence(session, found.project_id, checkpoint_id, facts.format, places)
     wanted = Wanted(
         hosts=frozenset(hosts) or None,
         rto_seconds=rto_seconds,
         is_resharded=bool(fits.changes),
         is_converted=fits.converts(TRAINING),
         suspect_replicas=frozenset(suspect_copies_of(session, [checkpoint_id])),
+        drilled=evidence.drilled,
     )
-    places = read_places(session, found.project_id, [checkpoint_id]).get(checkpoint_id, [])
     copies = weigh_copies(places, wanted)
     chosen = copies[0] if copies and copies[0].feasible else None
     obstacle = _obstacle(found, fits, suspects_of(session, [checkpoint_id]).get(checkpoint_id))
@@ -75,9 +83,24 @@ def plan_restore(
         copies=copies,
         compatibility=fits,
         notes=_notes(found, facts, fits),
-        assumptions=(ASSUMED,) if any(each.time is not None for each in copies) else (),
+        assumptions=_assumptions(copies),
         rto_seconds=rto_seconds,
+        reliability=evidence.reliability,
+        proof=evidence.proof,
+        replay=replay_of(session, found),
     )
+
+
+def _assumptions(copies: tuple[Option, ...]) -> tuple[str, ...]:
+    """What times are assumed, and which are those of drills."""
+    timed = [each for each in copies if each.time is not None]
+    measured = {each.place.tier: each.time.drills for each in timed if each.time is not None and each.time.drills}
+    told = [
+        f"From {tier_in_words(tier)}: reading, verifying and loading took what {drills} drills of this format took, in "
+        f"proportion to the bytes; {FIXED_SECONDS / 60:.0f} min to notice, decide and schedule are assumed"
+        for tier, drills in sorted(measured.items())
+    ]
+    return (*told, ASSUMED) if len(timed) > sum(each.place.tier in measured for each in timed) else tuple(told)
 
 
 def _obstacle(found: CheckpointDetail, fits: Compatibility, suspicion: Suspicion | None) -> str:

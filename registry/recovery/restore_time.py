@@ -1,4 +1,4 @@
-"""How long it takes to have a checkpoint running again, by where its copy lies. Every rate here is assumed.
+"""How long it takes to have a checkpoint running again, by where its copy lies: measured by drills, else assumed.
 
 T = detect, decide and schedule + thaw + S k / min(source, readers x reader, destination) + verify + convert + load.
 The transfer from shared storage is 4 % of it for 100 GB: noticing and scheduling dominate, and so does the age of
@@ -27,8 +27,23 @@ ASSUMED = (
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """Seconds that `drills` rehearsals took, in proportion to the bytes of a copy: the mean of each part, and the 95th
+    percentile of their sum."""
+
+    drills: int
+    transfer: float
+    verify: float
+    load: float
+    p95: float
+
+
+@dataclass(frozen=True, slots=True)
 class RestoreTime:
-    """Seconds: the expected time, and the time that 95 % of restores stay below; then the parts it is made of."""
+    """Seconds: the expected time, and the time that 95 % of restores stay below; then the parts it is made of.
+
+    `drills`: how many rehearsals the parts but the fixed one were measured by; 0: they are assumed.
+    """
 
     expected: float
     p95: float
@@ -36,6 +51,8 @@ class RestoreTime:
     verify: float = 0.0
     thaw: float = 0.0
     convert: float = 0.0
+    load: float = LOAD_SECONDS
+    drills: int = 0
 
     @property
     def terms(self) -> dict[str, float]:
@@ -46,7 +63,7 @@ class RestoreTime:
             "transfer_seconds": self.transfer,
             "verify_seconds": self.verify,
             "convert_seconds": self.convert,
-            "load_seconds": LOAD_SECONDS,
+            "load_seconds": self.load,
         }
 
 
@@ -59,19 +76,24 @@ def restore_time(
     thaw_seconds: float = 0.0,
     convert_seconds: float = 0.0,
     into_rate: float = math.inf,
-    measured_p95: float | None = None,
+    measured: Measured | None = None,
 ) -> RestoreTime | None:
     """None where the size is unknown: then so is the time. `full_reads`: replicas that each read the whole copy.
 
-    `into_rate`: bytes per second that the destination takes. `measured_p95`: that of drills, in place of the assumed.
+    `into_rate`: bytes per second that the destination takes. `measured`: what drills took, in place of what is assumed.
     """
     if size_bytes is None:
         return None
+    still = FIXED_SECONDS + thaw_seconds + convert_seconds
+    if measured is not None:
+        parts = (measured.transfer, measured.verify, thaw_seconds, convert_seconds, measured.load)
+        expected = still + measured.transfer + measured.verify + measured.load
+        return RestoreTime(expected, still + measured.p95, *parts, drills=measured.drills)
     rate = min(SOURCE_RATE[tier], readers * READER_RATE[tier], into_rate)
     transfer, verify = size_bytes * full_reads / rate, size_bytes / VERIFY_RATE
-    still = FIXED_SECONDS + LOAD_SECONDS + thaw_seconds + convert_seconds
-    p95 = still + SLOW_IO * (transfer + verify) if measured_p95 is None else measured_p95
-    return RestoreTime(still + transfer + verify, p95, transfer, verify, thaw_seconds, convert_seconds)
+    loaded = still + LOAD_SECONDS
+    p95 = loaded + SLOW_IO * (transfer + verify)
+    return RestoreTime(loaded + transfer + verify, p95, transfer, verify, thaw_seconds, convert_seconds)
 
 
 def needed_rate(size_bytes: int, within_seconds: float) -> float | None:

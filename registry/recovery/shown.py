@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session
 
 from registry.checkpoints.rows import CheckpointIdentity, RunName
 from registry.filters import tables
+from registry.many_ids import is_among
 from registry.types import PieceName, Presence
-from registry.upsert import chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +40,29 @@ class Shown:
 
     @classmethod
     def read(cls, session: Session, project_id: int, project: str, checkpoint_ids: Iterable[int]) -> "Shown":
-        """One statement for 500 of them."""
+        """One statement for any number of them."""
         checkpoint, run = tables.checkpoint, tables.run
-        found, recorded = {}, {}
-        for chunk in chunks(dict.fromkeys(checkpoint_ids)):
-            query = (
-                select(
-                    checkpoint.c.id,
-                    checkpoint.c.run_id,
-                    run.c.name,
-                    checkpoint.c.attempt_number,
-                    checkpoint.c.step,
-                    checkpoint.c.kind,
-                    checkpoint.c.saved_at,
-                    checkpoint.c.state,
-                    checkpoint.c.loss_special,
-                )
-                .join(run, and_(run.c.project_id == checkpoint.c.project_id, run.c.id == checkpoint.c.run_id))
-                .where(checkpoint.c.project_id == project_id, checkpoint.c.id.in_(chunk))
+        query = (
+            select(
+                checkpoint.c.id,
+                checkpoint.c.run_id,
+                run.c.name,
+                checkpoint.c.attempt_number,
+                checkpoint.c.step,
+                checkpoint.c.kind,
+                checkpoint.c.saved_at,
+                checkpoint.c.state,
+                checkpoint.c.loss_special,
             )
-            for identity, run_id, name, attempt, step, kind, saved_at, *said in session.execute(query).all():
-                run_name = RunName(run_id, name)
-                found[identity] = CheckpointIdentity(identity, project, run_name, attempt, step, kind, saved_at)
-                recorded[identity] = Recorded(*said)
+            .join(run, and_(run.c.project_id == checkpoint.c.project_id, run.c.id == checkpoint.c.run_id))
+            .where(checkpoint.c.project_id == project_id, is_among(session, checkpoint.c.id, checkpoint_ids))
+        )
+        found, recorded = {}, {}
+        names: dict[int, RunName] = {}
+        for identity, run_id, name, attempt, step, kind, saved_at, *said in session.execute(query).all():
+            run_name = names.setdefault(run_id, RunName(run_id, name))
+            found[identity] = CheckpointIdentity(identity, project, run_name, attempt, step, kind, saved_at)
+            recorded[identity] = Recorded(*said)
         return cls(found, recorded)
 
     def identity(self, checkpoint_id: int) -> CheckpointIdentity:
@@ -73,12 +73,13 @@ def read_pieces(session: Session, project_id: int, checkpoint_ids: list[int]) ->
     """What is said of the pieces of these checkpoints."""
     piece = tables.piece
     found: dict[int, dict[PieceName, Presence]] = {}
-    for chunk in chunks(checkpoint_ids):
-        query = select(piece.c.checkpoint_id, piece.c.name, piece.c.presence).where(
-            piece.c.project_id == project_id, piece.c.checkpoint_id.in_(chunk)
-        )
-        for checkpoint_id, name, presence in session.execute(query):
-            found.setdefault(checkpoint_id, {})[PieceName(name)] = Presence(presence)
+    if not checkpoint_ids:
+        return found
+    query = select(piece.c.checkpoint_id, piece.c.name, piece.c.presence).where(
+        piece.c.project_id == project_id, is_among(session, piece.c.checkpoint_id, checkpoint_ids)
+    )
+    for checkpoint_id, name, presence in session.execute(query):
+        found.setdefault(checkpoint_id, {})[PieceName(name)] = Presence(presence)
     return found
 
 

@@ -169,8 +169,9 @@ def _combine(
         parts = []
         for key in member:
             scores, column = usable[key], columns[key[0]]
-            rows = np.searchsorted(scores.ids, everywhere)
-            value, published = scores.values[rows], scores.errors[rows]
+            if len(scores) > len(everywhere):
+                scores = scores.where(np.searchsorted(scores.ids, everywhere))
+            value, published = scores.values, scores.errors
             error, is_assumed = standard_errors(value, published, sizes.get(key[1]), column.benchmark, column.metric)
             assumed = assumed or is_assumed
             parts.append(orient_all(value, error, column.benchmark, column.metric))
@@ -225,7 +226,7 @@ def scan(watched: Watched, steps: Integers, ids: Integers) -> tuple[Onset | None
     _, first = np.unique(steps[usable], return_index=True)
     places = usable[first]
     scanned = steps[places]
-    onset = find_onset(scanned.tolist(), values[places].tolist(), np.maximum(errors[places], LEAST_ERROR).tolist())
+    onset = find_onset(scanned, values[places], np.maximum(errors[places], LEAST_ERROR))
     if math.isnan(onset.p_no_change):  # too few to scan
         return onset, None, onset.sentence
     following = np.searchsorted(scanned, steps, side="left")

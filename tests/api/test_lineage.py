@@ -1,15 +1,19 @@
 """GET /checkpoints/{id}/lineage: its plain JSON is what its shape says, and a chain may be 10,000 deep."""
 
+import json
+import random
 from datetime import datetime
 
 import pytest
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
-from api.schemas.lineage import LineageOut, time_text
+from api.schemas.lineage import LineageOut, time_texts
+from registry import lineage
 from registry.checkpoints.registration import ParentSpec
 from registry.db import to_micros
 from registry.ids import to_text
+from registry.models import Attempt, Checkpoint
 from registry.resume_points import ResumePoint
 from registry.types import Relation
 from tests.factories import make_attempt, make_checkpoint, make_project, make_run
@@ -36,7 +40,7 @@ def test_the_answer_has_the_declared_shape(client: TestClient, session: Session)
 
 @pytest.mark.parametrize("text", ["2026-11-30T01:02:03Z", "2026-11-30T23:59:59.000120Z", "1969-12-31T23:59:59.900000Z"])
 def test_times_are_written_as_elsewhere(text: str) -> None:
-    assert time_text(to_micros(datetime.fromisoformat(text))) == text
+    assert time_texts([to_micros(datetime.fromisoformat(text))]) == [text]
 
 
 @pytest.mark.parametrize("relation", ["fine_tuned_from", "converted_from"])
@@ -64,3 +68,51 @@ def test_a_chain_of_thousands_is_whole_and_in_order(client: TestClient, session:
     assert [each["parent"] for each in found["ancestors"]] == [to_text(each) for each in reversed(made[:-1])]
     down = client.get(f"/api/v1/checkpoints/{to_text(made[0])}/lineage").json()
     assert [each["child"] for each in down["descendants"]] == [to_text(each) for each in made[1:]]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("bulk_from", [{}, {1: 3, 2: 1_000}])
+def test_any_family_is_found_whole_each_end_described(
+    client: TestClient, session: Session, seed: int, bulk_from: dict[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against a walk over what was recorded, edge by edge, level by level or with all edges at once."""
+    monkeypatch.setattr(lineage, "BULK_FROM", bulk_from)
+    chance = random.Random(seed)
+    project = make_project(session)
+    runs = [make_run(session, project) for _ in range(3)]
+    made: list[int] = []
+    edges: set[tuple[int, int, str]] = set()
+    for step in range(25):
+        run = chance.choice(runs)
+        loaded = chance.choice(made) if made and chance.random() < 0.2 else None
+        if loaded is not None:
+            make_attempt(session, run, resumed_from=ResumePoint(checkpoint_id=loaded))
+        parents = {each: chance.choice(list(Relation)) for each in chance.sample(made, min(len(made), step % 3))}
+        given = [ParentSpec(each, relation) for each, relation in parents.items()]
+        number = make_checkpoint(session, run, step, parents=given, kind=chance.choice(["light", "archive"]))
+        made.append(number)
+        edges |= {(number, each, str(relation)) for each, relation in parents.items()}
+        attempt = session.get_one(Attempt, session.get_one(Checkpoint, number).attempt_id)
+        if attempt.resumed_from_checkpoint_id is not None:
+            edges.add((number, attempt.resumed_from_checkpoint_id, "resumed_from"))
+    for start in chance.sample(made, 6):
+        text = client.get(f"/api/v1/checkpoints/{to_text(start)}/lineage").text
+        found = LineageOut.model_validate_json(text)
+        assert json.loads(found.model_dump_json()) == json.loads(text)
+        up = {(each.child, each.parent, each.relation) for each in found.ancestors}
+        down = {(each.child, each.parent, each.relation) for each in found.descendants}
+        assert (up, down) == (reached(edges, start, 0), reached(edges, start, 1))
+        assert [each.id for each in found.checkpoints] == sorted({start, *(end for e in up | down for end in e[:2])})
+        for each in (found.checkpoint, *found.checkpoints):
+            row = session.get_one(Checkpoint, each.id)
+            told = (each.run.id, each.attempt, each.step, each.kind, each.saved_at, each.project)
+            assert told == (row.run_id, row.attempt_number, row.step, row.kind, row.saved_at, project.name)
+
+
+def reached(edges: set[tuple[int, int, str]], start: int, here: int) -> set[tuple[int, int, str]]:
+    """The edges on all ways from a checkpoint. `here`: the place of the end that a way comes from."""
+    seen, found = {start}, set[tuple[int, int, str]]()
+    while more := {edge for edge in edges if edge[here] in seen} - found:
+        found |= more
+        seen |= {edge[1 - here] for edge in more}
+    return found

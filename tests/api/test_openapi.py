@@ -124,6 +124,11 @@ def worlds(postgresql_url: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield found
 
 
+def _drill(checkpoint: str) -> dict[str, Any]:
+    times = {"started_at": "2026-11-01T00:00:00Z", "ended_at": "2026-11-01T00:01:00Z"}
+    return {"checkpoint_id": checkpoint, "key": "d", "host": "h", "verdict": "passed", "losses": [2.0], **times}
+
+
 def something_of_everything(world: TestClient) -> dict[str, Any]:
     """What to say where a parameter or a field of this name is asked for, so that requests meet something."""
     world.post("/api/v1/projects", json={"name": "p"})
@@ -175,6 +180,7 @@ def something_of_everything(world: TestClient) -> dict[str, Any]:
         "link_id": link,
         "job_id": job,
         "bisect_id": bisect,
+        "drill_id": world.post("/api/v1/drills", json=_drill(first)).json()["id"],
         "decision_id": decision,
         **ends,
         "watch_id": watch,

@@ -1,5 +1,7 @@
 """The restore plan on a checkpoint's page: which copy, how long, what of it today's layout can load."""
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
@@ -8,8 +10,9 @@ from registry.checkpoints.registration import ReplicaSpec
 from registry.ids import to_text
 from registry.incidents.suspicion import say_suspect
 from registry.models import Checkpoint
+from registry.recovery.drills import Checks, NewDrill, Step, record_drill
 from registry.snapshots import LayoutSpec
-from tests.factories import ALL_PIECES, make_checkpoint, make_project, make_run
+from tests.factories import ALL_PIECES, at, make_checkpoint, make_project, make_run
 from tests.ui.reading import Page
 from tests.ui.test_pages import read
 
@@ -103,3 +106,29 @@ def test_a_suspect_is_called_that_wherever_it_is_shown(browser: TestClient, sess
     assert "Do not restore it: it is suspect" in page.text
     run = read(browser, f"/runs/{to_text(row.run_id)}")
     assert "1 000 suspect" in run.text
+
+
+def test_drills_stand_beside_the_plan_with_what_they_showed(browser: TestClient, session: Session, saved: int) -> None:
+    text = plan(browser, saved)
+    assert "No drill has shown yet that it restores." in text
+    assert "To train again: nothing, the run stands at this checkpoint." in text
+    assert f"cairn drill {to_text(saved)} -- python train.py --load {{path}}" in text
+    began = at("2026-11-20T10:00")
+    checks = Checks("passed", "passed", "passed", "passed")
+    losses = [Step(1001, 2.0), Step(1002, 1.9)]
+    seconds = {"read": 20.0, "verify": 6.0, "load": 34.0, "run": 5.0}
+    good = NewDrill("a", "node1", began, began, "passed", losses=losses, checks=checks, seconds=seconds)
+    record_drill(session, saved, good, actor="test")
+    text = plan(browser, saved)
+    assert "It came back in a drill on 2026-11-20 and trained 2 steps." in text
+    assert "passed" in text
+    assert "1 min" in text
+    assert "no recorded loss after the checkpoint" in text
+    later = at("2026-11-21T10:00")
+    bad = NewDrill(
+        "b", "node<1>", later, later, "failed", reason="NCCL <timeout>", checks=replace(checks, run="failed")
+    )
+    record_drill(session, saved, bad, actor="test")
+    text = plan(browser, saved)
+    assert "Its last drill failed on 2026-11-21: NCCL <timeout>." in text
+    assert "node<1>" in text  # as text: the page escapes it

@@ -10,17 +10,20 @@ from sqlalchemy.orm import Session
 from registry.layout.cells import Verdict
 from registry.layout.spec import DEGREES, ContradictoryLayout
 from registry.recovery.copies import Option, tier_in_words
+from registry.recovery.drills import DrillRow, list_drills
+from registry.recovery.drills.queries import Asked as DrillsAsked
 from registry.recovery.restore_plan import RestorePlan, plan_restore
 from registry.snapshots import LayoutSpec
 from registry.types import INT64_MAX
 from ui import filters
 from ui.contexts import Answer, Command
-from ui.contexts.restore import CopyRow, FitRow, RestoreBlock
+from ui.contexts.restore import CopyRow, DrillLine, FitRow, RestoreBlock
 from ui.words import grouped_steps
 
 _DEGREE: Final = re.compile(r"([a-z_]{1,20})\s*=\s*([0-9]{1,19})")
 LONGEST_RTO: Final = 1_000_000_000
 MOST_HOSTS: Final = 1_000
+SHOWN_DRILLS: Final = 10
 VERDICTS: Final = {
     Verdict.EXACT: ("loads exactly", "good"),
     Verdict.CONVERTED: ("after a conversion", "warn"),
@@ -99,10 +102,13 @@ def restore_block(session: Session, checkpoint_id: int, identity: str, asked: As
     except ContradictoryLayout as error:
         notices.append(f"The layout was left out: {error.message}")
         layout, found = None, plan(None)
-    return _block(found, identity, asked, layout), notices
+    drills = list_drills(session, DrillsAsked(checkpoint_id=checkpoint_id), limit=SHOWN_DRILLS)
+    return _block(found, identity, asked, layout, drills), notices
 
 
-def _block(plan: RestorePlan, identity: str, asked: Asked, layout: LayoutSpec | None) -> RestoreBlock:
+def _block(
+    plan: RestorePlan, identity: str, asked: Asked, layout: LayoutSpec | None, drills: Sequence[DrillRow]
+) -> RestoreBlock:
     tone = "bad" if plan.obstacle or plan.chosen is None else "good"
     stuck = any(fit.verdict in (Verdict.REFUSED, Verdict.IMPOSSIBLE) for fit in plan.compatibility.pieces.values())
     if tone == "good" and ((stuck and layout is not None) or _is_late(plan)):
@@ -120,9 +126,40 @@ def _block(plan: RestorePlan, identity: str, asked: Asked, layout: LayoutSpec | 
         rto=asked.rto_text,
         hosts=asked.hosts_text,
         asked=layout is not None,
+        proof=_proof(plan),
+        replay=grouped_steps(f"To train again: {plan.replay.words}."),
+        drills=tuple(_drill(each) for each in drills),
+        drill_command=Command(
+            "Rehearse it on this machine; the command loads it and writes its losses:",
+            f"cairn drill {identity} -- python train.py --load {{path}} --steps {{steps}} --losses {{out}}",
+        )
+        if plan.copies
+        else None,
         command=None
         if plan.chosen is None or plan.obstacle
         else Command("Bring it to this machine, checked as it arrives:", f"cairn fetch {identity} FOLDER"),
+    )
+
+
+def _proof(plan: RestorePlan) -> Answer:
+    proof = plan.proof
+    failed = not proof.proven and "failed" in proof.words
+    words = f"{proof.words[0].upper()}{proof.words[1:]}."
+    return Answer(words, "good" if proof.proven else "bad" if failed else "unknown")
+
+
+def _drill(row: DrillRow) -> DrillLine:
+    seconds = [row.seconds[stage] for stage in ("read", "verify", "convert", "load")]
+    known = [each for each in seconds if each is not None]
+    passed = row.verdict == "passed"
+    return DrillLine(
+        when=row.ended_at,
+        verdict=("exact" if row.exact else "passed") if passed else "failed",
+        tone="good" if passed else "bad",
+        host=row.host,
+        tier=tier_in_words(row.tier) if row.tier else filters.MISSING,
+        took=filters.duration(sum(known)) if known else filters.MISSING,
+        words=row.comparison if passed else row.reason,
     )
 
 

@@ -1,6 +1,7 @@
 """What the restore plan on a checkpoint's page may use."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from ui.contexts.shared import Answer, Command
 
@@ -29,8 +30,24 @@ class FitRow:
 
 
 @dataclass(frozen=True)
+class DrillLine:
+    """A rehearsed restore. `took`: reading, verifying and loading; `words`: why it failed, else what was compared."""
+
+    when: datetime
+    verdict: str
+    tone: str
+    host: str
+    tier: str
+    took: str
+    words: str
+
+
+@dataclass(frozen=True)
 class RestoreBlock:
-    """`layout`, `rto` and `hosts` are the question as the address has it; `asked`: whether it names a layout."""
+    """`layout`, `rto` and `hosts` are the question as the address has it; `asked`: whether it names a layout.
+
+    `proof`: whether a drill has shown that it comes back; `replay`: what has to be trained again.
+    """
 
     answer: Answer
     path: str
@@ -41,4 +58,8 @@ class RestoreBlock:
     rto: str
     hosts: str
     asked: bool
+    proof: Answer
+    replay: str
+    drills: tuple[DrillLine, ...] = ()
     command: Command | None = None
+    drill_command: Command | None = None

@@ -33,6 +33,7 @@ Exit codes:
 COMMANDS = {
     "compare": "cairn.cli.commands.compare:compare",
     "completion": "cairn.cli.commands.completion:completion",
+    "drill": "cairn.cli.commands.drill:drill",
     "du": "cairn.cli.commands.du:du",
     "evals": "cairn.cli.commands.evals:evals",
     "exec": "cairn.cli.commands.exec:exec_command",
@@ -44,6 +45,7 @@ COMMANDS = {
     "lineage": "cairn.cli.commands.lineage:lineage",
     "link": "cairn.cli.commands.link:link",
     "login": "cairn.cli.commands.login:login",
+    "plan": "cairn.cli.commands.plan:plan",
     "record": "cairn.cli.commands.record:record",
     "reproduce": "cairn.cli.commands.reproduce:reproduce",
     "resume": "cairn.cli.commands.resume:resume",
@@ -60,6 +62,7 @@ COMMANDS = {
 SUMMARIES = {
     "compare": "Which scores really changed from one checkpoint to another.",
     "completion": "Print the completion script of bash, zsh or fish.",
+    "drill": "Rehearse a restore for real, and keep the verdict as evidence.",
     "du": "Show bytes by run, tier and state.",
     "evals": "Send result files of evaluations, or folders of them.",
     "exec": "Run a training job, and record how it ends.",
@@ -71,6 +74,7 @@ SUMMARIES = {
     "lineage": "Show what a checkpoint came from, and led to.",
     "link": "Tie a run to its run on W&B or MLflow.",
     "login": "Check a token and keep it for this service.",
+    "plan": "Show what restoring a checkpoint would take from each copy.",
     "record": "Record a checkpoint.",
     "reproduce": "Write what a checkpoint was made with into a folder.",
     "resume": "Print the path that a launch goes on from.",

@@ -9,6 +9,7 @@ from cairn.types.base import Answer
 from cairn.types.benchmarks import Benchmark, BenchmarkPage
 from cairn.types.checkpoints import BatchReport, BatchResult, Checkpoint, CheckpointPage, CheckpointRef, Edge, Lineage
 from cairn.types.compare import CapabilityChange, Comparison, ConfigChange, ScoreChange, Suspect
+from cairn.types.drills import Drill, DrillPage
 from cairn.types.incidents import Incident, IncidentPage, ResumeReceipt, Suspicion
 from cairn.types.provenance import Bisect, Decision, Gap, NextEvaluation, Provenance
 from cairn.types.recovery import (
@@ -67,6 +68,8 @@ __all__ = [
     "CopyPart",
     "Curve",
     "Decision",
+    "Drill",
+    "DrillPage",
     "Edge",
     "Evidence",
     "Excluded",

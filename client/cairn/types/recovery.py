@@ -22,7 +22,10 @@ class CopyPart(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class CopyOption(Answer):
-    """A copy, whether it can be used, and the predicted seconds of a restore; `reason` why not, or what to know."""
+    """A copy, whether it can be used, and the predicted seconds of a restore; `reason` why not, or what to know.
+
+    `timed_by`: drills, where there are enough of its tier and format, or assumed. `reliability`: what drills show.
+    """
 
     replica_id: str = field(metadata=TEXT)
     uri: str = field(metadata=TEXT)
@@ -38,6 +41,8 @@ class CopyOption(Answer):
     seconds: float | None = field(default=None, metadata=NUMBER)
     p95_seconds: float | None = field(default=None, metadata=NUMBER)
     terms: Mapping[str, Any] | None = field(default=None, metadata=MAPPING)
+    timed_by: str = field(default="", metadata=TEXT)
+    reliability: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +75,7 @@ class RestorePlan(Answer):
     """From which copy to restore: `chosen`, None where none can be used; `copies` holds all, with why not.
 
     `obstacle` says why the checkpoint itself should not be loaded; it is empty where nothing is against it.
+    `restorable`: whether a drill has proven it; `replay`: what has to be trained again.
     """
 
     checkpoint: CheckpointRef = field(metadata=one(CheckpointRef))
@@ -78,6 +84,8 @@ class RestorePlan(Answer):
     chosen: CopyOption | None = field(default=None, metadata=one(CopyOption))
     copies: tuple[CopyOption, ...] = field(default=(), metadata=many(CopyOption))
     compatibility: Compatibility | None = field(default=None, metadata=one(Compatibility))
+    restorable: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
+    replay: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
     notes: tuple[str, ...] = field(default=(), metadata=TEXTS)
     assumptions: tuple[str, ...] = field(default=(), metadata=TEXTS)
 

@@ -5,7 +5,7 @@ import pytest
 
 from registry.recovery.best_copies import TIERS, restore_seconds
 from registry.recovery.ranking import p_ok
-from registry.recovery.restore_time import needed_rate, restore_time, shown_reliability
+from registry.recovery.restore_time import Measured, needed_rate, restore_time, shown_reliability
 from registry.types import Tier
 
 GB = 10**9
@@ -82,10 +82,13 @@ def test_ten_minutes_need_1_07_gb_a_second() -> None:
     assert needed_rate(100 * GB, 500) is None
 
 
-def test_a_measured_p95_stands_before_the_assumed_one() -> None:
-    found = restore_time(100 * GB, Tier.SHARED, measured_p95=700.0)
+def test_what_drills_measured_stands_before_what_is_assumed() -> None:
+    found = restore_time(100 * GB, Tier.SHARED, measured=Measured(25, 50.0, 10.0, 40.0, 130.0), thaw_seconds=5)
     assert found is not None
-    assert (found.p95, round(found.expected)) == (700.0, 526)
+    assert (found.expected, found.p95, found.drills) == (480 + 5 + 100, 480 + 5 + 130, 25)
+    assert sum(found.terms.values()) == pytest.approx(found.expected)
+    assert found.terms["load_seconds"] == 40
+    assert restore_time(None, Tier.SHARED, measured=Measured(25, 1, 1, 1, 1)) is None
 
 
 @pytest.mark.parametrize(("drills", "shown"), [(29, 0.90), (59, 0.95), (299, 0.99)])

@@ -16,10 +16,7 @@ from registry.evals.scores import NewScore
 from registry.ids import new_id
 from registry.models import Replica
 from registry.recovery.answers import RollbackAnswer
-from registry.recovery.eligible import NEEDED
-from registry.recovery.population import population_select
 from registry.recovery.rollback import BadRollbackQuestion, find_rollback_candidates
-from registry.recovery.scope import scope_of_run
 from registry.recovery.watched import NothingToWatch, Watch
 from registry.resume_points import ResumePoint
 from registry.runs import RunNotFound, RunRow
@@ -508,14 +505,3 @@ def test_a_run_of_2000_checkpoints_is_answered_whole(session: Session) -> None:
     answer = find_rollback_candidates(session, run_id=run.id, watch=Watch(benchmark="arc_challenge"))
     assert answer.considered == 2000
     assert len(answer.candidates) == 5
-
-
-def test_the_scope_is_read_by_index(session: Session) -> None:
-    run = many(session, 50)
-    statement = population_select(scope_of_run(session, run.id), NEEDED["training"])
-    bind = session.get_bind()
-    if bind.dialect.name != "sqlite":
-        pytest.skip("PostgreSQL scans so small a table whatever indexes there are")
-    sql = str(statement.compile(bind, compile_kwargs={"literal_binds": True, "render_postcompile": True}))
-    plan = [row[-1] for row in session.connection().exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}")]
-    assert not any(line.startswith("SCAN checkpoint") for line in plan)

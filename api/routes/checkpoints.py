@@ -1,5 +1,6 @@
 """Register, commit, amend, list and read checkpoints, and record their scores."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -46,6 +47,9 @@ from registry.checkpoints.errors import CheckpointNotFound
 from registry.config import Settings
 from registry.errors import FieldError
 from registry.evals import read, scores
+from registry.evals.scales import scale_notes
+from registry.evals.scores import NewScore
+from registry.projects import find_project
 from registry.runs import RunNotFound
 from registry.search.query import capability_resolver
 from registry.tokens import Caller
@@ -72,13 +76,13 @@ def register_checkpoint(
     """
     run = runs.get_brief(session, ids.id_or(run_id, RunNotFound))
     caller.require_project(run.project_id)
-    done = commands.register_checkpoint(
-        session, run.id, body.to_registration(), project_id=run.project_id, roots=settings.storage_roots
-    )
+    given = body.to_registration()
+    done = commands.register_checkpoint(session, run.id, given, project_id=run.project_id, roots=settings.storage_roots)
     made = done.status == "created"
     said = body.pieces.to_specs() if made else detail.read_pieces(session, run.project_id, done.checkpoint_id)
+    warnings = scale_notes(session, run.project_id, given.scores)
     session.commit()  # in the thread that wrote: another one would take it up later, and everybody waits for the writer
-    return created(RegisteredOut.of(done, run, said), made)
+    return created(RegisteredOut.of(done, run, said, warnings), made)
 
 
 def batch_body(request: Request, raw: RawBody, settings: SettingsDep) -> list[BatchItemIn]:
@@ -109,8 +113,9 @@ def register_batch(
         for project in {item.project for item in items}:
             own_project(session, project, caller)
     results = commands.register_batch(session, items, roots=settings.storage_roots)
+    warnings = _batch_warnings(session, items)
     session.commit()
-    return answer(BatchReport.from_results(results))
+    return answer(BatchReport.from_results(results, warnings))
 
 
 @router.get("/checkpoints", response_model=CheckpointPage)
@@ -205,8 +210,10 @@ def record_scores(
 ) -> Response:
     """Record eval scores. A re-evaluation is kept beside the first; an identical result adds nothing."""
     project_id, number = own_checkpoint(session, checkpoint_id, caller)
-    new = scores.record_scores(session, project_id, [(number, score.to_score()) for score in body])
-    return answer(ScoreReport.model_construct(received=len(body), recorded=new))
+    given = [score.to_score() for score in body]
+    new = scores.record_scores(session, project_id, [(number, score) for score in given])
+    warnings = scale_notes(session, project_id, given)
+    return answer(ScoreReport.model_construct(received=len(body), recorded=new, warnings=warnings))
 
 
 @router.get("/checkpoints/{checkpoint_id}/scores", response_model=ScorePage)
@@ -228,6 +235,16 @@ def own_checkpoint(session: Session, checkpoint_id: str, caller: Caller) -> tupl
 def _read(session: Session, number: int) -> CheckpointOut:
     found = detail.get_checkpoint(session, number)
     return CheckpointOut.from_detail(found, read.list_scores(session, found.project_id, [number]))
+
+
+def _batch_warnings(session: Session, items: Sequence[commands.BatchItem]) -> list[str]:
+    by_project: dict[str, list[NewScore]] = {}
+    for item in items:
+        by_project.setdefault(item.project, []).extend(item.registration.scores)
+    warnings: list[str] = []
+    for project, given in by_project.items():
+        warnings += scale_notes(session, find_project(session, project).id, given)
+    return warnings
 
 
 def _batch_values(request: Request, raw: bytes, settings: Settings) -> list[Any]:

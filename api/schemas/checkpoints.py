@@ -181,13 +181,17 @@ class BatchResult(Answer):
 
 
 class BatchReport(Answer):
+    """`warnings`: what was recorded as it came, and looks wrong: values that their benchmark's scale cannot hold."""
+
     accepted: int
     results: list[BatchResult]
+    warnings: list[str]
 
     @classmethod
-    def from_results(cls, results: list[Registered]) -> Self:
+    def from_results(cls, results: list[Registered], warnings: list[str]) -> Self:
         return cls.model_construct(
             accepted=len(results),
+            warnings=warnings,
             results=[
                 BatchResult.model_construct(index=index, id=each.checkpoint_id, status=each.status)
                 for index, each in enumerate(results)
@@ -208,7 +212,10 @@ class PiecesOut(Answer):
 
 
 class RegisteredOut(Answer):
-    """What became of a registration. GET /checkpoints/{id} answers everything that is known."""
+    """What became of a registration. GET /checkpoints/{id} answers everything that is known.
+
+    `warnings`: what was recorded as it came, and looks wrong: values that their benchmark's scale cannot hold.
+    """
 
     id: Id
     checkpoint: CheckpointRef
@@ -217,9 +224,10 @@ class RegisteredOut(Answer):
     superseded: bool
     resumability: str
     pieces: PiecesOut
+    warnings: list[str]
 
     @classmethod
-    def of(cls, done: Registered, run: RunBrief, pieces: Mapping[Any, PieceSpec]) -> Self:
+    def of(cls, done: Registered, run: RunBrief, pieces: Mapping[Any, PieceSpec], warnings: list[str]) -> Self:
         identity = CheckpointIdentity(
             done.checkpoint_id,
             run.project,
@@ -238,6 +246,7 @@ class RegisteredOut(Answer):
             superseded=done.superseded,
             resumability=resumability_of(states).value,
             pieces=PiecesOut.of(states),
+            warnings=warnings,
         )
 
 
@@ -322,10 +331,11 @@ class ScorePage(Answer):
 
 
 class ScoreReport(Answer):
-    """`received` results, of which `recorded` were new."""
+    """`received` results, of which `recorded` were new. `warnings`: values that their benchmark's scale cannot hold."""
 
     received: int
     recorded: int
+    warnings: list[str]
 
 
 class CheckpointOut(Answer):

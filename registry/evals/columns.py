@@ -9,12 +9,11 @@ import numpy as np
 from registry.evals.catalogue import Benchmark, catalogue
 from registry.evals.normalise import TOP, is_logarithmic
 from registry.evals.percentiles import Booleans, Floats, Integers
+from registry.evals.scales import LIMITS
 from registry.types import Direction
 
 # A whole is the mean of its parts where at least this share of its items was evaluated.
 WHOLE_FROM: Final = 0.9
-# The values that a scale can hold. One outside was reported in another scale, and is never rescaled by guess.
-_LIMITS: Final = {"fraction": (0.0, 1.0), "percent": (-100.0, 100.0), "ten": (0.0, 10.0), "log": (0.0, np.inf)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ class ScoreTable(Protocol):
 
 def off_scale(values: Floats, benchmark: Benchmark) -> Booleans:
     """Which values cannot be of the benchmark's scale; missing ones are not among them."""
-    low, high = _LIMITS.get(benchmark.scale, (-np.inf, np.inf))
+    low, high = LIMITS.get(benchmark.scale, (-np.inf, np.inf))
     with np.errstate(invalid="ignore"):
         outside = (values < low - 1e-9) | (values > high + 1e-9)
     if benchmark.scale == "log":

@@ -4,19 +4,16 @@ A file is imported whole or not at all; what a reader left out is reported with 
 are published: one that cannot be of its benchmark's scale is noted, never rescaled.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import numpy as np
 from cairn.formats import EvalFile, EvalScore, Refused
 from cairn.formats.evals import read_eval_folder, read_evals, together
 from sqlalchemy.orm import Session
 
 from registry.errors import FieldError, Invalid, RegistryError
-from registry.evals.catalogue import catalogue
-from registry.evals.columns import off_scale
 from registry.evals.import_places import (
     Known,
     NoTarget,
@@ -29,6 +26,7 @@ from registry.evals.import_places import (
     place_scores,
 )
 from registry.evals.samples import Sampled, keep_samples
+from registry.evals.scales import scale_notes
 from registry.evals.scores import NewScore, record_scores
 from registry.ids import to_text
 from registry.projects import ProjectNotFound, find_project
@@ -36,7 +34,6 @@ from registry.projects import ProjectNotFound, find_project
 __all__ = ["FileReport", "Into", "NoTarget", "NothingImported", "ReadUpload", "SkippedItem", "Target", "Upload"]
 
 MAX_SCORES: Final = 50_000  # of one file; what is read here is written in one transaction
-SCALES: Final = {"fraction": "0 to 1", "percent": "0 to 100", "ten": "0 to 10", "log": "above 0"}
 
 
 class NothingImported(Invalid):
@@ -191,7 +188,7 @@ def _record(session: Session, name: str, found: EvalFile, target: Target, known:
         *placed.notes,
         *notes,
         *unkept,
-        *_scale_notes(score for _, score in scored),
+        *scale_notes(session, project_id, (score for _, score in scored)),
         *_time_notes(times),
     ]
     return FileReport(name, found.format, len(new), recorded, _into(session, project_id, scored), skipped, notes)
@@ -238,24 +235,6 @@ def _into(session: Session, project_id: int, scored: Sequence[tuple[int, EvalSco
         counts[checkpoint_id] = counts.get(checkpoint_id, 0) + 1
     steps = checkpoints_of_project(session, project_id, list(counts))
     return [Into(number, steps[number], count) for number, count in counts.items()]
-
-
-def _scale_notes(scores: Iterable[EvalScore]) -> list[str]:
-    """Values outside what the benchmark table says its scale can hold, by benchmark and metric."""
-    figures: dict[tuple[str, str, str], list[float]] = {}
-    for score in scores:
-        figures.setdefault((score.benchmark, score.metric, score.filter), []).append(score.value)
-    notes = []
-    for (name, metric, filter), values in figures.items():
-        benchmark = catalogue().for_metric(name, metric, filter)
-        outside = np.array(values)[off_scale(np.array(values), benchmark)]
-        if len(outside):
-            more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
-            notes.append(
-                f"{f'{name}.{metric}'.rstrip('.')}: {outside[0]:g}{more} cannot be of its scale in the benchmark table"
-                f" ({SCALES[benchmark.scale]}); kept as published, never ranked"
-            )
-    return notes if len(notes) <= 10 else [*notes[:10], f"and values of {len(notes) - 10} more metrics are off scale"]
 
 
 def _score(score: EvalScore, times: dict[str, int]) -> NewScore:

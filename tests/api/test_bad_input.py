@@ -164,7 +164,8 @@ def test_a_score_names_a_copy_of_its_own_checkpoint(client: TestClient, run_id: 
     )
     replica = client.get(f"/api/v1/checkpoints/{first}").json()["replicas"][0]["id"]
     score = [{"benchmark": "b", "value": 0.5}, {"benchmark": "b", "value": 0.6, "replica_id": replica}]
-    assert client.post(f"/api/v1/checkpoints/{first}/scores", json=score).json() == {"received": 2, "recorded": 2}
+    taken = client.post(f"/api/v1/checkpoints/{first}/scores", json=score).json()
+    assert taken == {"received": 2, "recorded": 2, "warnings": []}
     refused = client.post(f"/api/v1/checkpoints/{second}/scores", json=score)
     assert (refused.status_code, refused.json()["type"]) == (422, "/problems/replica-unknown")
     assert refused.json()["errors"][0]["pointer"] == "/1/replica_id"

@@ -93,8 +93,11 @@ class BatchResult(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchReport(Answer):
+    """`warnings`: what was recorded as it came, and looks wrong."""
+
     accepted: int = field(metadata=WHOLE)
     results: tuple[BatchResult, ...] = field(default=(), metadata=many(BatchResult))
+    warnings: tuple[str, ...] = field(default=(), metadata=TEXTS)
 
 
 @dataclass(frozen=True, kw_only=True)

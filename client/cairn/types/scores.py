@@ -29,10 +29,11 @@ class Score(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreReport(Answer):
-    """`recorded` counts the results that were new; an identical one adds nothing."""
+    """`recorded` counts the results that were new; an identical one adds nothing. `warnings`: what looks wrong."""
 
     received: int = field(default=0, metadata=WHOLE)
     recorded: int = field(default=0, metadata=WHOLE)
+    warnings: tuple[str, ...] = field(default=(), metadata=TEXTS)
 
 
 @dataclass(frozen=True, kw_only=True)

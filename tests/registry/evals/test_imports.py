@@ -145,8 +145,8 @@ def test_a_value_off_its_scale_is_kept_and_noted(session: Session) -> None:
     assert values(session, report)[1, "piqa", ""] == 70.5
     scale = [note for note in report.notes if "scale" in note]
     assert scale == [
-        "piqa: 70.5 cannot be of its scale in the benchmark table (0 to 1); kept as published, never ranked",
-        "mt_bench: 11 cannot be of its scale in the benchmark table (0 to 10); kept as published, never ranked",
+        "piqa: 70.5 cannot be of its scale in the benchmark table (0 to 1); kept as it came, never ranked",
+        "mt_bench: 11 cannot be of its scale in the benchmark table (0 to 10); kept as it came, never ranked",
     ]
 
 

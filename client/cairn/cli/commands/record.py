@@ -183,29 +183,33 @@ def _batches(lines: TextIO, defaults: dict[str, Any]) -> Iterator[list[Item]]:
 
 def _send(batches: Iterator[list[Item]] | Sequence[list[Item]], as_json: bool) -> int:
     rows: list[tuple[Any, ...]] = []
+    warnings: list[str] = []
     with Client() as client:
         try:
             for batch in batches:
-                rows += _send_batch(client, batch)
+                rows += _send_batch(client, batch, warnings)
         except Exception:
             if rows:
                 say(f"{len(rows)} checkpoints before this batch are recorded; none of this batch is.")
             raise
     columns = ("project", "run", "step", "status", "id")
     if as_json:
-        print_json({"items": [dict(zip(columns, row, strict=True)) for row in rows]})
+        print_json({"items": [dict(zip(columns, row, strict=True)) for row in rows], "warnings": warnings})
     elif rows:
         print_rows(columns, rows)
     else:
         say("Standard input held no line.")
+    for warning in warnings if not as_json else ():
+        say(f"Note: {warning}.")
     return 0 if rows else 1
 
 
-def _send_batch(client: Client, batch: list[Item]) -> list[tuple[Any, ...]]:
+def _send_batch(client: Client, batch: list[Item], warnings: list[str]) -> list[tuple[Any, ...]]:
     try:
         report = client.register_batch([item for _, item in batch])
     except CairnError as error:
         raise _as_the_person_wrote(error, batch) from error
+    warnings += report.warnings
     rows = []
     for result in report.results:
         item = batch[result.index][1]

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 import click
 
 import migrations
-from registry.config import BadSetting, Settings, read_settings
-from registry.errors import Invalid, RegistryError, Unavailable
+from api import keeping
+from api.opening import database_of, migrate_to, open_database
+from registry.config import Settings, read_settings
+from registry.errors import RegistryError, Unavailable
 from registry.types import Scope
 
 if TYPE_CHECKING:
@@ -23,11 +25,6 @@ if TYPE_CHECKING:
     from registry.db import Database
 
 LATER_SECONDS: Final = 0.5  # after which a service that has begun to listen loads what its start left out
-
-
-class UnknownRevision(Invalid):
-    code = "unknown-revision"
-    title = "The database cannot be brought to that schema"
 
 
 class AddressTaken(Unavailable):
@@ -47,14 +44,14 @@ def main() -> None:
 def serve() -> None:
     """Serve the API and the pages; bring the database to the newest schema first."""
     settings = read_settings()
-    _run(settings, _open(settings))
+    _run(settings, open_database(settings))
 
 
 @main.command()
 def demo() -> None:
     """Serve with published figures of Pythia and DCLM models loaded."""
     settings = read_settings()
-    database = _open(settings)
+    database = open_database(settings)
     from demo.load import load_demo
 
     click.echo("Loading the published figures of Pythia and DCLM models ...", err=True)
@@ -69,7 +66,7 @@ def worker() -> None:
     `serve` on SQLite starts one by itself, unless CAIRN_WORKER is 0.
     """
     settings = read_settings()
-    database = _open(settings)
+    database = open_database(settings)
     from api.worker import run_worker
 
     run_worker(settings, database)
@@ -80,8 +77,8 @@ def worker() -> None:
 @click.option("--down", is_flag=True, help="Go down to that revision. What only the newer schema can hold is lost.")
 def migrate(revision: str, down: bool) -> None:
     """Bring the database to the newest schema, or to another one."""
-    database = _database(read_settings())
-    _migrate(database, revision, down=down)
+    database = database_of(read_settings())
+    migrate_to(database, revision, down=down)
     click.echo(f"The database is at schema {migrations.current_revision(database)}.")
 
 
@@ -98,7 +95,7 @@ def create_token(name: str, scope: str, names: "Sequence[str]") -> None:
     """Make a token and print it. It can be read only now: the database keeps its hash."""
     from registry import tokens
 
-    with _open(read_settings()).write() as session:
+    with open_database(read_settings()).write() as session:
         ids = [_project_id(session, each) for each in names] or None
         click.echo(tokens.issue_token(session, name, Scope(scope), project_ids=ids, actor="cairn-server"))
 
@@ -109,7 +106,7 @@ def list_tokens() -> None:
     from registry import tokens
     from registry.ids import to_text
 
-    with _open(read_settings()).read() as session:
+    with open_database(read_settings()).read() as session:
         for row in tokens.list_tokens(session):
             projects = "every project" if row.projects is None else f"only {', '.join(row.projects) or 'none'}"
             state = "revoked" if row.revoked_at else projects
@@ -122,7 +119,7 @@ def revoke_token(token_id: str) -> None:
     """End a token, by the id that `token list` shows."""
     from registry import ids, tokens
 
-    with _open(read_settings()).write() as session:
+    with open_database(read_settings()).write() as session:
         tokens.revoke_token(session, ids.id_or(token_id, tokens.TokenNotFound), actor="cairn-server")
     click.echo("Revoked.")
 
@@ -131,7 +128,7 @@ def revoke_token(token_id: str) -> None:
 def login_link() -> None:
     """Print a fresh link that logs a browser in as the admin token; good once, for an hour."""
     settings = read_settings()
-    click.echo(_login_link(settings, _open(settings)))
+    click.echo(_login_link(settings, open_database(settings)))
 
 
 @main.command()
@@ -140,9 +137,13 @@ def audit(limit: int) -> None:
     """The newest entries of the audit trail: who changed what."""
     from registry.audit import list_entries
 
-    with _open(read_settings()).read() as session:
+    with open_database(read_settings()).read() as session:
         for entry in list_entries(session, limit=limit):
             click.echo(f"{entry.at:%Y-%m-%dT%H:%M:%SZ}  {entry.actor:16}  {entry.action:18}  {entry.detail or ''}")
+
+
+main.add_command(keeping.backup)
+main.add_command(keeping.restore)
 
 
 def _project_id(session: "Session", name: str) -> int:
@@ -153,44 +154,6 @@ def _project_id(session: "Session", name: str) -> int:
     except ProjectNotFound:
         told = f"There is no project {name[:128]!r}. `cairn record --project ...` makes one; leave it out to mean all."
         raise ProjectNotFound(told) from None
-
-
-def _open(settings: Settings) -> "Database":
-    """The database at the newest schema, with the admin token made at the first start."""
-    from registry import tokens
-
-    database = _database(settings)
-    if migrations.current_revision(database) != migrations.HEAD:
-        _migrate(database, "head")
-    with database.write() as session:
-        tokens.ensure_admin_token(session, settings.admin_token_file)
-    return database
-
-
-def _database(settings: Settings) -> "Database":
-    """Raises BadSetting where its folder or its driver is missing."""
-    from registry.db import Database
-
-    try:
-        settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise BadSetting(f"CAIRN_HOME is {str(settings.home)!r}, which is no folder to write in: {error}.") from None
-    try:
-        return Database(settings.database_url)
-    except ModuleNotFoundError as error:
-        extra = "install cairn-registry[postgres]"
-        raise BadSetting(f"CAIRN_DATABASE_URL needs {error.name}, which is not installed: {extra}.") from None
-
-
-def _migrate(database: "Database", revision: str, *, down: bool = False) -> None:
-    """Raises UnknownRevision, as where the database was made by a newer release than this one."""
-    from alembic.util import CommandError
-
-    try:
-        (migrations.downgrade if down else migrations.upgrade)(database, revision)
-    except CommandError as error:
-        newest = f"this release knows revisions up to {migrations.HEAD}"
-        raise UnknownRevision(f"{str(error).rstrip('.')}; {newest}.") from None
 
 
 def _login_link(settings: Settings, database: "Database") -> str:
@@ -228,7 +191,7 @@ def _run(settings: Settings, database: "Database") -> None:
     later = threading.Timer(LATER_SECONDS, _load_later, (app.state.later,))
     later.daemon = True
     later.start()
-    watchdog = Watchdog(database, settings.watch_seconds, settings.lost_after_seconds)
+    watchdog = Watchdog(database, settings.watch_seconds, settings.lost_after_seconds, settings.stalled_after_seconds)
     watchdog.start()
     lookout = Lookout(database)
     lookout.start()

@@ -41,7 +41,7 @@ LAYERS = (
     "together",
     "upsert",
     "changes",
-    "audit outbox projects snapshots watching",
+    "audit backup outbox projects snapshots watching",
     "jobs",
     "runs tokens",
     "live_path resume_points",

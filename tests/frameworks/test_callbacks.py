@@ -137,9 +137,10 @@ def test_a_lightning_training_that_was_killed_and_resumed(client: Client, tmp_pa
     assert newest.pieces["optimizer"] == "present"
     assert newest.raw["lr"] == 0.01
     assert "train_loss" in newest.raw["metrics"]
-    curves = {each.attempt: each.steps for each in client.read_series(run_of(client), "loss")}
-    assert len(curves[2]) == 4
-    assert {0, 1, 2} <= set(curves[1]) <= {0, 1, 2, 3, 4}  # Lightning saves before it logs the step's own
+    curves = {each.attempt: each for each in client.read_series(run_of(client), "loss")}
+    assert curves[2].steps == (5, 6, 7, 8)
+    assert curves[2].values[-1] == pytest.approx(newest.raw["loss"])  # the curve and the checkpoint mean the same step
+    assert {1, 2, 3} <= set(curves[1].steps) <= {1, 2, 3, 4, 5}  # Lightning saves before it logs the step's own
 
 
 def test_without_a_service_training_goes_on_and_is_recorded_later(service: dict[str, str], tmp_path: Path) -> None:

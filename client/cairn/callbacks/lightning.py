@@ -3,6 +3,10 @@
 A ModelCheckpoint tells the trainer's loggers once its file is written: there the callback listens, so that nothing is
 recorded before it is on disk. Several of them may save; of one step the first file is recorded, and `last.ckpt` only
 where the step has no file of its own.
+
+Steps are `trainer.global_step`, finished optimizer steps, for curves and checkpoints alike: the loss at step 100 is
+that of the 100th update, and the checkpoint at step 100 holds it. Lightning hands its loggers another number, that of
+batches: one less with one optimizer, and far from it where a module steps several or not after every batch.
 """
 
 import os
@@ -82,11 +86,11 @@ class CairnCallback(Callback):  # type: ignore[misc]
         )
 
     @quiet
-    def heard_metrics(self, trainer: Any, metrics: Any, step: int) -> None:
+    def heard_metrics(self, trainer: Any, metrics: Any) -> None:
         if self._recorder is not None:
             found = {("loss" if name == self._loss else name): value for name, value in numbers_of(metrics).items()}
             found.pop("epoch", None)
-            self._recorder.log(step, found)
+            self._recorder.log(_step(trainer), found)
 
     def _end(self, trainer: Any, state: str) -> None:
         trainer.loggers = [each for each in trainer.loggers if not isinstance(each, _Listener)]
@@ -121,12 +125,21 @@ class _Listener(Logger):  # type: ignore[misc]
     def log_metrics(self, metrics: Any, step: int | None = None) -> None:
         trainer = self._trainer()
         if trainer is not None and trainer.is_global_zero:
-            self._callback.heard_metrics(trainer, metrics, int(trainer.global_step if step is None else step))
+            self._callback.heard_metrics(trainer, metrics)
 
     def after_save_checkpoint(self, checkpoint_callback: Any) -> None:
         trainer = self._trainer()
         if trainer is not None:
             self._callback.heard_save(trainer, checkpoint_callback)
+
+
+def _step(trainer: Any) -> int:
+    """The optimizer step of what is logged now: the one to come between a batch's start and its update, where monitors
+    tell the learning rate; else the last that was finished."""
+    progress = getattr(getattr(trainer.fit_loop, "epoch_loop", None), "batch_progress", None)
+    current = getattr(progress, "current", None)
+    is_to_come = current is not None and current.ready > current.processed
+    return int(trainer.global_step) + is_to_come
 
 
 def _config(pl_module: Any) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from importlib import metadata
 
+from cairn.pace import rest
+
 KNOWN = (
     *("torch", "torchvision", "torchdata", "triton", "transformers", "accelerate", "datasets", "tokenizers", "peft"),
     *("trl", "deepspeed", "megatron-core", "nemo-toolkit", "transformer-engine", "transformer_engine_torch", "apex"),
@@ -21,6 +23,7 @@ def libraries() -> dict[str, str]:
 
 
 def _version(name: str) -> str:
+    rest()
     try:
         return str(metadata.version(name))
     except Exception:  # absent, or with metadata that cannot be read

@@ -2,7 +2,7 @@
 happened."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cairn.numbers import number_to_wire
@@ -53,24 +53,31 @@ class Course:
 
     def beat(self, client: Any, delivery: Any) -> None:
         """Says that the attempt lives, where the service knows it already. Raises `CairnError`."""
-        facts = delivery.backlog.stream(self.key).facts if delivery is not None else {}
-        if "number" in facts and not self._finished:
+        if self.is_open(delivery):
+            facts = delivery.backlog.stream(self.key).facts
             step = {} if self._last_step is None else {"step": self._last_step}
             client.patch_attempt(facts["run_id"], facts["number"], heartbeat_at=now(), **step)
+
+    def is_open(self, delivery: Any) -> bool:
+        """Whether the service has numbered the attempt, which still goes on."""
+        stream = delivery.backlog.streams.get(self.key) if delivery is not None else None
+        return stream is not None and "number" in stream.facts and not self._finished
 
     # How
 
     def _put(self, record: Record) -> bool:
-        try:
-            return self._engine.writer.append(record)
-        except (ValueError, TypeError, RecursionError) as fault:
-            self._engine.warn(f"a record could not be written as JSON and is lost: {fault}")
-            return False
+        return self._kept(self._engine.writer.append, record)
 
     def _put_save(self, record: Record) -> bool:
         """Whether it is on disk, and with it all points that were logged before."""
-        self._points.write_first()
-        return self._put(record)
+        return self._kept(self._points.write_before, record)
+
+    def _kept(self, keep: Callable[[Record], bool], record: Record) -> bool:
+        try:
+            return keep(record)
+        except (ValueError, TypeError, RecursionError) as fault:
+            self._engine.warn(f"a record could not be written as JSON and is lost: {fault}")
+            return False
 
     def _put_with_cursor(self, record: Record, cursor: Any, cursor_path: Any) -> bool:
         slow = {name: value for name, value in record.items() if isinstance(value, Held)}

@@ -8,8 +8,7 @@ from typing import Any
 from cairn.recorder.plain import Plain, TooMuch
 
 MAX_CHARACTERS = 65_536
-QUICK_NODES = 1_000  # what a call may walk through
-QUICK_CHARACTERS = 16_384
+QUICK_NODES = 1_000  # what a call may walk through; texts count too
 ALL_NODES = 2_000_000
 
 
@@ -21,8 +20,6 @@ def quick_cursor(cursor: Any) -> dict[str, Any] | None:
     except TooMuch:
         return None
     if plain.left_out:
-        return None
-    if isinstance(said, str) and len(said) > QUICK_CHARACTERS:
         return None
     return {"data_cursor": said, "cursor_kind": cursor_kind(said)}
 

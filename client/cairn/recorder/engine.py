@@ -17,12 +17,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cairn.pace import Pace
 from cairn.spool.places import roots
 from cairn.spool.writer import SpoolWriter
 
 TICK_SECONDS = 0.25
 SYNC_SECONDS = 1.0
 HEARTBEAT_SECONDS = 20.0
+LOOK_SECONDS = 0.5  # between looks for an attempt that has just been opened, which beats at once
 EXIT_SECONDS = 5.0
 START_SECONDS = 0.1  # for the folder to be made; where the disk is slower, records wait in memory
 _log = logging.getLogger("cairn")
@@ -43,6 +45,7 @@ class Engine:
         self._keeper = threading.Thread(target=self._keep, name="cairn-keeper", daemon=True)
         self._pulse = threading.Thread(target=self._send_and_beat, name="cairn-pulse", daemon=True)
         self._sender: Any = None
+        self._pace = Pace()
         self._chores_at = 0.0
 
     def start(self) -> None:
@@ -65,13 +68,14 @@ class Engine:
         """Waits until the service has everything; False where `seconds` were not enough, and as soon as it is sure that
         something was refused or lost."""
         ends = time.monotonic() + seconds
-        while True:
-            standing = self.standing()
-            if standing is not None and not standing.waiting:
-                return not standing.refused and not self.writer.lost
-            if time.monotonic() >= ends:
-                return False
-            time.sleep(0.02)
+        with self._pace.hurried():
+            while True:
+                standing = self.standing()
+                if standing is not None and not standing.waiting:
+                    return not standing.refused and not self.writer.lost
+                if time.monotonic() >= ends:
+                    return False
+                time.sleep(0.02)
 
     def standing(self) -> Any:
         """How many records reached the service, were refused, and wait (`cairn.spool.sending.Standing`). None before
@@ -84,6 +88,7 @@ class Engine:
         """Writes what waits, sends as much as the time allows, and ends. True where nothing is left."""
         ends = time.monotonic() + seconds
         self._stop.set()
+        self._pace.hurry()
         self.writer.is_due.set()
         self._keeper.join(max(ends - time.monotonic(), 0))
         self._sends.wait(max(ends - time.monotonic(), 0))
@@ -130,14 +135,16 @@ class Engine:
 
     def _start_sending(self) -> None:
         """Imported here, in the background: a training's start does not wait for it."""
+        self._pace.keep()
         with _importing:
             from cairn.recorder.preload import preload
+        preload(_importing)
+        with _importing:
             from cairn.recorder.prepare import Prepared
             from cairn.spool.sending import Sender
-
-            preload()
         others: Callable[[], Any] = lambda: Prepared(self.warn, own=False)  # noqa: E731
-        sender = Sender(self.writer, self._roots, Prepared(self.warn, own=True), others, self.warn, self._chores)
+        own = Prepared(self.warn, own=True)
+        sender = Sender(self.writer, self._roots, own, others, self.warn, self._chores, self._pace)
         sender.start()
         self._sender = sender  # known to the rest only once it can be waited for
         if self._stop.is_set():
@@ -160,16 +167,27 @@ class Engine:
         from cairn.errors import CairnError
         from cairn.spool.sending import quick_client
 
-        while not self._stop.wait(HEARTBEAT_SECONDS):
+        beaten: set[str] = set()
+        due = 0.0
+        while not self._stop.wait(min(LOOK_SECONDS, HEARTBEAT_SECONDS)):
+            fresh = {each.key for each in self._open_ones()} - beaten
+            if not fresh and time.monotonic() < due:
+                continue
+            due = time.monotonic() + HEARTBEAT_SECONDS
             try:
                 client = quick_client(5.0)
                 for recorder in list(self.recorders):
                     recorder.beat(client, self._sender.delivery)
                 client.close()
+                beaten |= fresh
             except CairnError:
                 continue  # the sender speaks of it
             except Exception:
                 _log.debug("a heartbeat failed", exc_info=True)
+
+    def _open_ones(self) -> list[Any]:
+        """The recorders whose attempt has its number: until it was heard of once, nobody would miss it."""
+        return [each for each in list(self.recorders) if each.is_open(self._sender.delivery)]
 
     def _safely(self, work: Callable[[], object]) -> None:
         try:

@@ -16,6 +16,7 @@ from cairn.numbers import number_to_wire
 MAX_DEPTH = 48
 MAX_NODES = 20_000
 MAX_TEXT = 16_384
+CHARACTERS_A_VALUE = 16  # so many of a text count as one value more, where the conversion is strict
 MAX_ARRAY = 4_096
 INT_BITS = 1_024
 
@@ -56,7 +57,7 @@ class Plain:
         if kind is float:
             return number_to_wire(value)
         if kind is str:
-            return text(value)
+            return self._text(value, place)
         if isinstance(value, Enum):
             return self.of(value.value, place, depth + 1)
         if isinstance(value, float):  # numpy's own 64-bit float among them
@@ -64,10 +65,20 @@ class Plain:
         if isinstance(value, int):
             return self.of(int(value), place, depth)
         if isinstance(value, str | PurePath):
-            return text(str(value))
+            return self._text(str(value), place)
         if isinstance(value, bytes | bytearray):
             return self._without(place, f"{len(value)} bytes")
         return self._compound(value, place, depth)
+
+    def _text(self, value: str, place: str) -> str:
+        """Where the conversion is strict nothing is cut off, and what cannot be sent as it is counts as left out."""
+        if not self._strict:
+            return text(value)
+        self._budget -= len(value) // CHARACTERS_A_VALUE
+        if self._budget < 0:
+            raise TooMuch
+        said = sendable(value)
+        return said if said == value else self._without(place, "text that cannot be sent as it is")
 
     def _compound(self, value: Any, place: str, depth: int) -> Any:
         if depth > MAX_DEPTH or id(value) in self._inside:
@@ -90,7 +101,10 @@ class Plain:
     def _mapping(self, value: Any, place: str, depth: int) -> dict[str, Any]:
         said: dict[str, Any] = {}
         for key in list(value.keys()):
-            name = text(str(key.value if isinstance(key, Enum) else key))[:500]
+            asked = str(key.value if isinstance(key, Enum) else key)
+            name = text(asked)[:500]
+            if self._strict and (name != asked or name in said):
+                self.left_out.append(place or "a key")
             said.setdefault(name, self.of(value[key], f"{place}.{name}" if place else name, depth + 1))
         return said
 
@@ -137,12 +151,18 @@ _BY_TEXT = frozenset({"dtype", "device", "Version"})
 
 
 def text(value: str) -> str:
-    """Text that can be sent: no NUL, no half of a surrogate pair, not endless."""
+    """Text that can be sent, not endless."""
+    said = sendable(value)
+    return said if len(said) <= MAX_TEXT else said[:MAX_TEXT]
+
+
+def sendable(value: str) -> str:
+    """Text without NUL or half a surrogate pair."""
     if "\0" in value:
         value = value.replace("\0", "\N{SYMBOL FOR NULL}")
     if not value.isascii():
         value = value.encode("utf-8", "backslashreplace").decode("utf-8")
-    return value if len(value) <= MAX_TEXT else value[:MAX_TEXT]
+    return value
 
 
 def number(value: Any) -> float | int | None:

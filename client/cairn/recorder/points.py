@@ -32,11 +32,16 @@ class Points:
         self._tails: dict[str, deque[tuple[int, Any]]] = {}
         self._counts: dict[str, int] = {}
         self._writing = threading.Lock()  # who takes points writes them before the next takes any
+        self._fresh = 0  # values since the background was last told of them
         self._promised = 0  # records in the writer's memory that are to be made of what waits here
 
     def add(self, step: int, values: dict[str, Any]) -> None:
         """Keeps the numbers of a step; the mapping is ours from now on."""
         self._waiting.append((step, values))
+        self._fresh += len(values)
+        if self._fresh >= QUICK_VALUES // 2:  # so many that the next save could not write them by itself any more, soon
+            self._fresh = 0
+            self._writer.is_due.set()
 
     def is_waiting(self) -> bool:
         """Whether some are in no record yet; those that are just being written count."""
@@ -54,16 +59,22 @@ class Points:
                 return
             left -= len(taken)
 
-    def write_first(self) -> None:
-        """In a call, before what it records: writes what was logged. What would take too long, since it is much or on a
-        GPU, gets its place in the writer's memory; what the call records then waits behind it."""
+    def write_before(self, record: dict[str, Any]) -> bool:
+        """In a call: writes what was logged and then the record, at once. Whether both are on disk; raises ValueError
+        or TypeError for a record that is not plain JSON."""
         with self._writing:
-            if not self._waiting:
-                return
-            if not self._promised and self._is_quick():
-                self._put(self._take(QUICK_VALUES))
-            elif self._writer.append_later(self._made):
-                self._promised += 1
+            logged = self._logged()
+            try:
+                return self._writer.append(*logged, record)
+            except Exception:
+                self._writer.append(*logged)  # nothing was kept, and these are nowhere else any more
+                raise
+
+    def write_first(self) -> None:
+        """In a call that records what takes its time to be made: writes what was logged."""
+        with self._writing:
+            if logged := self._logged():
+                self._writer.append(*logged)
 
     def write_tail(self) -> None:
         """At the end of the attempt: writes what was logged, and the last points of every curve, each of them."""
@@ -74,6 +85,16 @@ class Points:
             self._writer.append(tail)
 
     # How
+
+    def _logged(self) -> list[dict[str, Any]]:
+        """The record of what was logged, where there is some. What would take too long, since it is much or on a GPU,
+        gets its place in the writer's memory instead; what the call records then waits behind it."""
+        if self._waiting and not self._promised and self._is_quick():
+            record = self._record(self._take(QUICK_VALUES))
+            return [] if record is None else [record]
+        if self._waiting and self._writer.append_later(self._made):
+            self._promised += 1
+        return []
 
     def _is_quick(self) -> bool:
         if len(self._waiting) > QUICK_VALUES:

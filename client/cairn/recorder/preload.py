@@ -1,15 +1,35 @@
-"""What the background needs, imported at one time: a module that a fork interrupts stays half made in the child."""
+"""What the background needs, imported in parts with rests between them. A module that a fork interrupts stays half made
+in the child, so that forks wait: for one part at most."""
 
 import importlib
+import threading
+
+from cairn.pace import rest
 
 MODULES = (
-    *("urllib3", "urllib3.connection", "http.client", "email.utils", "encodings.idna", "ssl", "pickle", "subprocess"),
-    *("cairn.client", "cairn.transport", "cairn.proxies", "cairn.identity", "cairn.replicas", "cairn.stores"),
-    *("cairn.digests", "cairn.formats.checkpoints", "cairn.formats.checkpoints.words", "cairn.capture.trackers"),
-    *("cairn.formats.checkpoints.cairn_json", "cairn.recorder.receipts", "importlib.metadata"),
+    *(
+        "inspect",
+        "locale",
+        "email.parser",
+        "email.utils",
+        "encodings.idna",
+        "ssl",
+        "http.client",
+        "pickle",
+        "subprocess",
+    ),
+    *("urllib3.util.url", "urllib3.util", "urllib3.connection", "urllib3", "importlib.metadata", "cairn.errors"),
+    *("cairn.types", "cairn.calls.evals", "cairn.transport", "cairn.client", "cairn.proxies", "cairn.identity"),
+    *("cairn.replicas", "cairn.stores", "cairn.digests", "cairn.formats.checkpoints.shapes"),
+    *("cairn.formats.checkpoints.dcp", "cairn.formats.checkpoints", "cairn.formats.checkpoints.words"),
+    *("cairn.formats.checkpoints.cairn_json", "cairn.capture.trackers", "cairn.recorder.receipts"),
+    *("cairn.spool.backlog", "cairn.spool.delivery"),
 )
 
 
-def preload() -> None:
+def preload(importing: threading.Lock) -> None:
+    """`importing` is held for each part, and not while resting."""
     for name in MODULES:
-        importlib.import_module(name)
+        with importing:
+            importlib.import_module(name)
+        rest()

@@ -15,6 +15,7 @@ from cairn.capture.secrets import mask
 from cairn.formats.checkpoints import cairn_json
 from cairn.formats.checkpoints.shapes import Unreadable
 from cairn.formats.checkpoints.steps import step_from_name
+from cairn.pace import rest
 
 Record = dict[str, Any]
 Warn = Callable[[str], None]
@@ -79,6 +80,8 @@ class Prepared:
         if told := [*found.notes, *found.remarks]:
             self._warn(f"checkpoint at step {record['step']}: {told[0]}")
         item["state"] = "pending" if found.complete is False else "committed"
+        if found.complete is False and "replicas" in item:  # how large half a copy is says nothing of the whole one
+            item["replicas"] = [{name: each[name] for name in _PLACE if name in each} for each in item["replicas"]]
         return item
 
     def again(self, record: Record, item: Record) -> dict[str, Any] | None:
@@ -133,6 +136,7 @@ class Prepared:
         for name, find in _PARTS:
             if not wanted.get(name, True):
                 continue
+            rest()
             try:
                 find(said)
             except Exception as fault:
@@ -220,6 +224,7 @@ _PARTS: tuple[tuple[str, Callable[[Record], None]], ...] = (
     ("scheduler", _scheduler),
     ("layout", _layout),
 )
+_PLACE = ("uri", "tier", "host")
 _RUN_FIELDS = ("owner", "team", "model_family", "parameter_count", "tags", "trackers", "started_at")
 _ATTEMPT_FIELDS = ("command", "reason", "changes", "skip", "nodes", "started_at", "restart")
 _ITEM_FIELDS = frozenset(

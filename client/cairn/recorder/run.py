@@ -99,24 +99,28 @@ class Recorder(Course):
             return False
         paths = self._parts.kept("path", lambda: paths_of(path)) or []
         if self._same_again(at, kind, paths):
-            return self._scored(at, scores, kind) if scores is not None else True
+            writer = self._engine.writer
+            return self._scored(at, scores, kind) if scores is not None else not (writer.waiting or writer.lost)
         self._forward(at, kind, is_save=True, paths=paths)
         numbers = {"loss": loss, "lr": lr, "epoch": epoch, "save_seconds": save_seconds, "stall_seconds": stall_seconds}
         record = self._checkpoint("saved", at, kind) | self._parts.numbers(numbers)
         record |= self._parts.given(tags=tags, pieces=pieces, layout=layout, config=config)
         if (seen := whole(tokens)) is not None:
             record["tokens_seen"] = seen
-        parts: dict[str, Callable[[], Any]] = {
-            "metrics": lambda: self._parts.metrics({**(metrics or {}), **more}),
-            "scores": lambda: score_records(scores, self._parts.left_out) if scores is not None else None,
-            "data_version": lambda: data_version(data) if data is not None else None,
-            "tier": lambda: tier if tier in ("local", "shared", "object") else None,
-            "digest": lambda: digest if isinstance(digest, str) else bool(digest),
-            "milestone": lambda: bool(milestone),
-            "notes": lambda: None if notes is None else mask_text(text(str(notes))),
+        parts: dict[str, Callable[[], Any] | None] = {  # None for what was not handed over: most calls say little
+            "metrics": (lambda: self._parts.metrics({**(metrics or {}), **more}))
+            if metrics is not None or more
+            else None,
+            "scores": None if scores is None else lambda: score_records(scores, self._parts.left_out),
+            "data_version": None if data is None else lambda: data_version(data),
+            "digest": None if digest is False else lambda: digest if isinstance(digest, str) else bool(digest),
+            "milestone": None if milestone is False else lambda: bool(milestone),
+            "notes": None if notes is None else lambda: mask_text(text(str(notes))),
         }
-        found = {name: self._parts.kept(name, make) for name, make in parts.items()}
+        found = {name: self._parts.kept(name, make) for name, make in parts.items() if make}
         record |= {"paths": paths, **{name: value for name, value in found.items() if value}}
+        if type(tier) is str and tier in ("local", "shared", "object"):
+            record["tier"] = tier
         self._saves = [*self._saves[-KEPT_SAVES:], (self.key, at, kind)]
         self._announced[at, kind] = tuple(paths)
         return self._put_with_cursor(record, cursor, cursor_path)

@@ -1,5 +1,6 @@
 """The choice itself: the service's order, held against what this host can see."""
 
+import contextlib
 import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -7,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cairn.client import Client
-from cairn.errors import CairnError, ConnectionFailed, Invalid, Unavailable
+from cairn.errors import CairnError, ConnectionFailed, Invalid, NotFound, Unavailable
 from cairn.resume import state
 from cairn.resume.agree import agree
 from cairn.resume.offline import Wanted, choose_offline
 from cairn.resume.reach import reach
 from cairn.resume.shapes import REGISTRY, Choice, Launch, NothingToResume, PassedOver
+from cairn.resume.waiting import Left, holds_anything, send_waiting
 from cairn.stores import is_url
 from cairn.types import CheckpointRef, CopyOption, Run, RunRef
 
@@ -45,6 +47,9 @@ def choose(
     of samples is held against. `tiers`: only copies of these. `launch`: all its hosts get the same. `say` receives
     remarks on the way, such as a copy that is cut short.
 
+    What this host has recorded of the run and the service does not have is sent first, for five seconds at most; where
+    saves stay behind, the run is never said to have none.
+
     Raises `NothingToResume`; another `CairnError` where the service refuses. Where it cannot be reached, or fails, the
     folder of the last success and `local_roots` are scanned instead, save for a launch of several hosts: without the
     service they could not agree.
@@ -62,11 +67,15 @@ def choose(
         "require": pieces,
         "hosts": here,
     }
+    left = send_waiting(client, _name_of(client, run)) if holds_anything() else Left()
     try:
         found = _find(client, run)
         choosing = _FromRegistry(client, found, question, host, tuple(tiers), say)
         choice = agree(client, found, launch, choosing, say) if launch is not None else choosing.next_best(frozenset())
     except CairnError as fault:
+        if left.saves and _says_that_there_is_none(fault):
+            raise NothingToResume(f"{fault.detail} But {left.sentence()}") from None
+        left.tell(say)
         if not _is_away(fault):
             raise
         if launch is not None:
@@ -74,6 +83,7 @@ def choose(
                 f"{fault.detail} The hosts of one launch can agree only through the registry.", request=fault.request
             ) from fault
         return _without_registry(run, local_roots, Wanted(pieces, dict(layout or {})), fault, say)
+    left.tell(say)
     _remember(found, choice, say)
     return choice
 
@@ -85,6 +95,27 @@ def runs_on_several_nodes(environ: Mapping[str, str]) -> bool:
 
 def _is_away(fault: CairnError) -> bool:
     return isinstance(fault, (ConnectionFailed, Unavailable)) or fault.status >= 500
+
+
+def _says_that_there_is_none(fault: CairnError) -> bool:
+    return fault.code in ("run-not-found", "project-not-found") or (
+        isinstance(fault, NotFound) and (not fault.code or getattr(fault, "has_none", False))
+    )
+
+
+def _name_of(client: Client, run: str | Run | RunRef) -> str:
+    """project/run, as spools name it; where it cannot be found out, the id."""
+    if isinstance(run, Run):
+        return f"{run.project}/{run.name}"
+    text = run.id if isinstance(run, RunRef) else run
+    if "/" in text:
+        return text
+    if (last := state.last_success(text)) is not None:
+        return f"{last.project}/{last.run}"
+    with contextlib.suppress(CairnError):
+        found = client.get_run(text)
+        return f"{found.project}/{found.name}"
+    return text
 
 
 def _find(client: Client, run: str | Run | RunRef) -> Run:

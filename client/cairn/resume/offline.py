@@ -1,4 +1,5 @@
-"""What can be resumed from without the registry: a scan of the folders where the run's checkpoints are.
+"""What can be resumed from without the registry: a scan of the folders where the run's checkpoints are, and what the
+spools of this host name that the registry has not heard of.
 
 The files tell steps, pieces and whether a checkpoint is whole. What only the registry knows (what is superseded or
 suspect, what another layout can load) is unknown here, and the choice says so.
@@ -6,6 +7,7 @@ suspect, what another layout can load) is unknown here, and the choice says so.
 
 import json
 import os
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +15,7 @@ from typing import Any
 from cairn.errors import CairnError
 from cairn.formats.checkpoints import Unreadable
 from cairn.resume.shapes import SCAN, Choice, NothingToResume, PassedOver
+from cairn.resume.told import Told, told_saves
 from cairn.scan import scan
 
 _WHOLE = """
@@ -44,6 +47,7 @@ class _Row:
     complete: bool | None
     note: str
     fields: Mapping[str, Any]
+    source: str
 
 
 def choose_offline(run: str, roots: Sequence[str], wanted: Wanted, why: str) -> Choice:
@@ -51,25 +55,49 @@ def choose_offline(run: str, roots: Sequence[str], wanted: Wanted, why: str) -> 
 
     Raises `NothingToResume` with what was seen.
     """
-    project, _, name = run.partition("/")
     passed: list[PassedOver] = []
-    for root in roots:
-        try:
-            rows = list(_rows(root, project))
-        except (Unreadable, CairnError, OSError) as fault:
-            passed.append(PassedOver(root, f"it cannot be scanned: {fault}"))
+    for row in _newest_first(run, roots, passed):
+        unfit = _unfit(row, wanted)
+        if unfit:
+            passed.append(PassedOver(row.uri, unfit))
             continue
-        for row in _of_run(rows, name, root, passed):
-            unfit = _unfit(row, wanted)
-            if unfit:
-                passed.append(PassedOver(row.uri, unfit))
-                continue
-            return Choice(row.uri, row.step, SCAN, reasons=_reasons(row, root, why, wanted), fallbacks=tuple(passed))
+        return Choice(row.uri, row.step, SCAN, reasons=_reasons(row, why, wanted), fallbacks=tuple(passed))
     seen = f" Passed over: {'; '.join(map(str, passed[:5]))}." if passed else ""
     where = (
         f"below {', '.join(roots)}" if roots else "since no folder of this run is known here; name one: --local-root"
     )
     raise NothingToResume(f"{why} Without it, nothing to resume was found {where}.{seen}", passed_over=tuple(passed))
+
+
+def _newest_first(run: str, roots: Sequence[str], passed: list[PassedOver]) -> Iterator[_Row]:
+    """What the roots hold, in their order, and between it what the spools name: each where it belongs."""
+    project, _, name = run.partition("/")
+    told = deque(told_saves(run))
+    seen: set[str] = set()
+    for root in roots:
+        try:
+            rows = _of_run(list(_rows(root, project)), name, root, passed)
+        except (Unreadable, CairnError, OSError) as fault:
+            passed.append(PassedOver(root, f"it cannot be scanned: {fault}"))
+            continue
+        for row in rows:
+            while told and told[0].is_newer_than(row.attempt, row.step, str(row.fields.get("saved_at") or "")):
+                yield from _row_of(told.popleft(), name, seen)
+            if os.path.realpath(row.uri) not in seen:
+                yield row
+    while told:
+        yield from _row_of(told.popleft(), name, seen)
+
+
+def _row_of(told: Told, name: str, seen: set[str]) -> Iterator[_Row]:
+    path, fault = told.whereabouts()
+    uri = path or next(iter(told.paths), "?")
+    seen.add(os.path.realpath(uri))
+    item = told.item if path else {}
+    status = "new" if item.get("state") == "committed" else "begun"
+    note = fault or "its files are not whole"
+    source = "Found in the spool of this host, which the registry has not heard of yet"
+    yield _Row(name, True, told.attempt or 0, told.step, uri, status, True, note, item, source)
 
 
 def _rows(root: str, project: str) -> Iterator[_Row]:
@@ -85,6 +113,7 @@ def _rows(root: str, project: str) -> Iterator[_Row]:
                 complete=None if row["complete"] is None else bool(row["complete"]),
                 note=row["note"] or "",
                 fields=json.loads(row["fields"]),
+                source=f"Found by a scan of {root}",
             )
 
 
@@ -125,8 +154,8 @@ def _unfit(row: _Row, wanted: Wanted) -> str:
     return ""
 
 
-def _reasons(row: _Row, root: str, why: str, wanted: Wanted) -> tuple[str, ...]:
-    told = [why, f"Found by a scan of {root}: {UNKNOWN_HERE}"]
+def _reasons(row: _Row, why: str, wanted: Wanted) -> tuple[str, ...]:
+    told = [why, f"{row.source}: {UNKNOWN_HERE}"]
     if row.complete is None:
         told.append("Its files cannot tell whether it is whole; nothing has changed in it for a while")
     unknown = [degree for degree in DEGREES if degree in wanted.layout and degree not in row.fields.get("layout", {})]

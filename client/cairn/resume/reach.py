@@ -60,6 +60,17 @@ def reach(copy: CopyOption, host: str, client: Client) -> Reach:
     return Reach(path, wrong)
 
 
+def unreadable(path: str) -> str:
+    """Why this host cannot use what lies at a path of its own; '' where it can."""
+    if wrong := _unusable_name(path):
+        return wrong
+    try:
+        files, _, _ = _files(open_source(path), path)
+    except (Unreadable, BadSettings, OSError) as fault:
+        return f"it cannot be read here: {fault}"
+    return _not_permitted(path, files)
+
+
 def path_of(uri: str) -> str:
     """The path behind a file URL; another URL, or a path, as it is."""
     return unquote(urlsplit(uri).path) if uri.startswith(FILE_SCHEME) else uri

@@ -3,11 +3,13 @@
 import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from cairn.client import Client
-from cairn.spool.backlog import Backlog
+from cairn.errors import Invalid, NotFound
+from cairn.spool.backlog import Backlog, Record
 from cairn.spool.curves import tail
 from cairn.spool.delivery import Delivery, Warn
 from cairn.spool.files import segment_name
@@ -44,6 +46,7 @@ class Adopted:
             own = [each.record for each in records if each.record["key"] == key]
             if any(each.get("kind") == "finish" for each in own):
                 continue
+            self._last_sign_of_life(backlog.stream(key).facts, own)
             last = tail(each for each in own if each.get("kind") == "points")
             if last is not None and "number" in backlog.stream(key).facts:
                 self.delivery.send([Framed(backlog.stream(key).done, {**last, "key": key}, 0)])
@@ -52,6 +55,19 @@ class Adopted:
         self._keep_what_is_damaged()
         backlog.remove()
         return True
+
+    def _last_sign_of_life(self, facts: Mapping[str, Any], own: Sequence[Record]) -> None:
+        """An attempt that nobody ended lived until its last record: from then on the service finds it lost. Raises
+        `CairnError`."""
+        moments = [str(moment) for each in own if (moment := each.get("saved_at") or each.get("t") or each.get("at"))]
+        began = [str(each["started_at"]) for each in own if each.get("started_at")]
+        if "number" not in facts or not (moments or began):
+            return
+        steps = [each["step"] for each in own if isinstance(each.get("step"), int)]
+        told: dict[str, Any] = {"step": max(steps)} if steps else {}
+        with contextlib.suppress(NotFound, Invalid):
+            last = max(moments or began)
+            self.delivery.client.patch_attempt(facts["run_id"], facts["number"], heartbeat_at=last, **told)
 
     def _keep_what_is_damaged(self) -> None:
         """A whole line that cannot be read was acknowledged once: the disk has changed it. A person may want it."""

@@ -9,16 +9,18 @@ import json
 import os
 import shutil
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from cairn.spool.frames import Framed, frame, payload, read_frames
 from cairn.spool.numbers import Numbers
 from cairn.spool.segments import Segments
+from cairn.spool.service import is_same
 
-QUEUED = 2_000
+QUEUED = 500
 KEPT_SEGMENTS = 2  # the newest stay, so that the last points before a crash can still be read
 Record = dict[str, Any]
 
@@ -42,6 +44,7 @@ class Backlog:
         self._segments = Segments(folder)
         self._ends: dict[int, dict[str, int]] = {}
         self._left_out = False
+        self._why = self.why_waiting(folder)
         self.settled = Numbers()  # which numbers the service has answered for, as far as this object knows
 
     def follow(self, before: "Backlog") -> None:
@@ -61,7 +64,7 @@ class Backlog:
         if first is None:
             return []
         key = first.record["key"]
-        return [each for each in self._queue if each.record["key"] == key][:most]
+        return list(islice((each for each in self._queue if each.record["key"] == key), most))
 
     def ack(self, key: str, number: int) -> None:
         """The service has the records of the stream up to this one."""
@@ -116,10 +119,35 @@ class Backlog:
     @staticmethod
     def is_for(folder: Path, url: str) -> bool:
         """Whether the records may go to this service; where nobody has said it yet, they may."""
+        said = Backlog.service_of(folder)
+        return not said or is_same(said, url)
+
+    @staticmethod
+    def service_of(folder: Path) -> str:
+        """The address of the service for which the records are; '' where nobody has said it yet."""
         try:
-            return (folder / "service").read_text("utf-8") in ("", url)
+            return (folder / "service").read_text("utf-8").strip()
+        except (OSError, ValueError):
+            return ""
+
+    def say_why(self, waiting: Mapping[str, str]) -> None:
+        """Leaves for whoever looks why streams wait; the same again is not written again."""
+        said = "; ".join(dict.fromkeys(waiting.values()))
+        if said == self._why:
+            return
+        self._why = said
+        try:
+            (self.folder / "waits").write_text(said, encoding="utf-8")
         except OSError:
-            return True
+            return
+
+    @staticmethod
+    def why_waiting(folder: Path) -> str:
+        """Why records wait there, where somebody has tried to send them; ''."""
+        try:
+            return (folder / "waits").read_text("utf-8")
+        except (OSError, ValueError):
+            return ""
 
     def rewind(self) -> None:
         """After a stream was let go on: what was passed over is read again."""

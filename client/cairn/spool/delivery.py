@@ -4,12 +4,13 @@ Every record has a natural key at the service (project and run by name, attempts
 step and kind, curves by content), so sending one twice changes nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from cairn.client import Client
 from cairn.errors import CairnError, Forbidden
+from cairn.pace import is_gentle, rest
 from cairn.spool.attempts import Attempts, StreamWaits
 from cairn.spool.backlog import Backlog, Record
 from cairn.spool.curves import stretches
@@ -20,6 +21,7 @@ from cairn.spool.saves import Preparer, Saves
 from cairn.types import Checkpoint
 
 BATCH = 100
+GENTLE_BATCH = 25  # in a training process: as JSON a millisecond of work in one piece
 COURSE = ("points", "saving", "saved")  # what a training does again and again, sent together
 _ADVICE = "Set CAIRN_TOKEN or run `cairn login`; then `cairn spool flush`, or the next start, sends them."
 Warn = Callable[[str], None]
@@ -50,7 +52,7 @@ class Delivery:
 
         Raises `CairnError` where the service cannot be reached, is busy, or does not accept the token at all.
         """
-        found = self.backlog.take(BATCH, self.waiting)
+        found = self.backlog.take(GENTLE_BATCH if is_gentle() else BATCH, self.waiting)
         if not found:
             return False
         self.send(found)
@@ -63,19 +65,22 @@ class Delivery:
             self._send(key, found)
         except StreamWaits as wait:
             self.waiting[key] = str(wait)
+            self.backlog.say_why(self.waiting)
         except Forbidden as fault:
             self.waiting[key] = fault.detail
+            self.backlog.say_why(self.waiting)
             self._warn(f"the service does not let this token record: {fault.detail} The records are kept. {_ADVICE}")
 
     def retry_waiting(self) -> None:
         """Streams that had to wait are tried again."""
         if self.waiting:
             self.waiting.clear()
+            self.backlog.say_why(self.waiting)
             self.backlog.rewind()
 
-    def look_again(self) -> int:
-        """Commits the saves whose files are whole by now; how many. Raises `CairnError`."""
-        return self._saves.look_again()
+    def look_again(self, run: str | None = None) -> int:
+        """Commits the saves (of one run, or of any) whose files are whole by now; how many. Raises `CairnError`."""
+        return self._saves.look_again(run)
 
     def _send(self, key: str, found: Sequence[Framed]) -> None:
         course = _leading(found, COURSE)
@@ -109,8 +114,9 @@ class Delivery:
         self.backlog.ack(key, framed.number)
 
     def _points(self, facts: dict[str, Any], found: Sequence[Framed]) -> None:
-        body = [{**each, "attempt": facts["number"]} for each in stretches(framed.record for framed in found)]
+        body = [{**each, "attempt": facts["number"]} for each in stretches(_restfully(found))]
         try:
+            rest()
             if body:
                 self.client.record_series(facts["run_id"], body)
         except CairnError as fault:
@@ -166,6 +172,12 @@ class Delivery:
         why = (fault if isinstance(fault, str) else str(fault).splitlines()[0]).rstrip(".")
         where = f"It lies in {path}" if path else "It could not be kept"
         self._warn(f"the service refused a record ({record.get('kind')}, step {record.get('step')}): {why}. {where}.")
+
+
+def _restfully(found: Sequence[Framed]) -> Iterator[Record]:
+    for each in found:
+        rest()
+        yield each.record
 
 
 def _leading(found: Sequence[Framed], kinds: Sequence[str]) -> list[Framed]:

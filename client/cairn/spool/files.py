@@ -27,15 +27,15 @@ class Files:
     def is_full(self) -> bool:
         return self.is_open and self._written >= SEGMENT_BYTES
 
-    def write(self, line: bytes) -> None:
-        """Hands the line to the operating system in one write. Raises OSError where it is not whole in a file that
-        somebody can find."""
+    def write(self, lines: bytes) -> None:
+        """Hands the lines to the operating system in one write. Raises OSError where they are not whole in a file that
+        somebody can find: then all are written again, for a record that is there twice does no harm."""
         if self._torn:  # ends what the last failed write has left, so that it spoils nothing but itself
-            line = b"\n" + line
-        done = os.write(self.handle, line)
+            lines = b"\n" + lines
+        done = os.write(self.handle, lines)
         self._written += done
         self.dirty = True
-        self._torn = done < len(line)
+        self._torn = done < len(lines)
         if self._torn:
             raise OSError("the disk is full")
         if os.fstat(self.handle).st_nlink == 0:

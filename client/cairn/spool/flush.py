@@ -2,29 +2,35 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cairn.client import Client
 from cairn.spool.adopted import Adopted, adopt
 from cairn.spool.attempts import DECISION
 from cairn.spool.backlog import Backlog
+from cairn.spool.census import held_in, holder_of
 from cairn.spool.delivery import Delivery
-from cairn.spool.lease import is_alive, newest_lease, read_owner
+from cairn.spool.elsewhere import bring
 from cairn.spool.places import roots, spool_folders
 from cairn.spool.refused import Refusal, refusals
+from cairn.spool.service import is_same
 from cairn.spool.unfinished import FOLDER as UNFINISHED
 from cairn.spool.unfinished import Save, Unfinished
 from cairn.supervise.kept import FOLDER as JOBS
 from cairn.supervise.kept import Left, left_in
 from cairn.supervise.sending import send_left
 
+if TYPE_CHECKING:
+    from cairn.recorder.prepare import Prepared
+
 
 @dataclass(frozen=True)
 class SpoolState:
-    """One spool: whose it is, whether its owner lives, and how many records wait in it, of which runs."""
+    """One spool: whose it is, whether its owner lives, how many records wait in it, of which runs, for which service
+    ('' where nobody has said it yet), and why, where somebody has tried to send them."""
 
     folder: Path
     host: str
@@ -33,6 +39,8 @@ class SpoolState:
     waiting: int
     runs: tuple[str, ...]
     oldest_at: str
+    service: str = ""
+    why: str = ""
 
 
 @dataclass
@@ -45,6 +53,7 @@ class Flushed:
     refused: int = 0
     committed: int = 0  # saves whose files were not whole when they were recorded
     said: list[str] = field(default_factory=list)
+    elsewhere: dict[str, int] = field(default_factory=dict)  # records that are for other services, by their address
 
 
 def list_spools(places: Sequence[Path] | None = None) -> list[SpoolState]:
@@ -88,22 +97,27 @@ def flush(
     places: Sequence[Path] | None = None,
     *,
     only: Path | None = None,
+    run: str | None = None,
     meant: Mapping[str, Any] | None = None,
+    here: bool = False,
 ) -> Flushed:
     """Sends what dead processes and earlier jobs of `cairn exec` have left, and looks again at saves whose files were
-    not whole. `only`: nothing but this spool. `meant`: see `decide`; for jobs of `cairn exec`.
+    not whole. `only`: nothing but this spool. `run`: nothing but spools and saves of this run (project/run, or its id).
+    `meant`: see `decide`; for jobs of `cairn exec`. `here`: what is for another service goes to this one.
 
     Raises `CairnError` where the service cannot be reached or is too busy: then what was not sent stays, for the next
     flush or start.
     """
-    from cairn.recorder.prepare import Prepared
-
-    def preparer() -> Prepared:
-        return Prepared(done.said.append, own=False)
-
     done = Flushed()
     where = list(roots() if places is None else places)
-    found = adopt(where, None, client, preparer, done.said.append, only=only)
+    chosen = _chosen(where, only, run)
+    if here:
+        done.said += [told for root in where for told in bring(root, client, chosen)]
+    found = [
+        each
+        for folder in chosen
+        for each in adopt(where, None, client, lambda: _preparer(done), _say(done), only=folder)
+    ]
     try:
         for each in found:
             _flush_one(each, done)
@@ -111,9 +125,42 @@ def flush(
         for each in found:
             each.lease.release()
     for root in where if only is None else ():
-        _look_again(Delivery(Backlog(root / UNFINISHED), client, preparer(), warn=done.said.append, root=root), done)
-        _flush_jobs(root / JOBS, client, done, meant)
+        aside = Delivery(Backlog(root / UNFINISHED), client, _preparer(done), warn=_say(done), root=root)
+        done.committed += aside.look_again(run)
+        done.refused += aside.refusals
+        if run is None:
+            _flush_jobs(root / JOBS, client, done, meant, here)
+    _count_elsewhere(chosen, client.url, done)
     return done
+
+
+def _chosen(where: Sequence[Path], only: Path | None, run: str | None) -> list[Path]:
+    """The spools to look at, the oldest of each root first."""
+    folders = [folder for root in where for folder in spool_folders(root)]
+    if only is not None:
+        folders = [each for each in folders if each.samefile(only)]
+    if run is None:
+        return folders
+    return [each for each in folders if any(held.waiting and held.is_of(run) for held in held_in(each))]
+
+
+def _preparer(done: Flushed) -> "Prepared":
+    from cairn.recorder.prepare import Prepared
+
+    return Prepared(_say(done), own=False)
+
+
+def _say(done: Flushed) -> Callable[[str], None]:
+    return done.said.append
+
+
+def _count_elsewhere(folders: Sequence[Path], url: str, done: Flushed) -> None:
+    for folder in folders:
+        service, holder = Backlog.service_of(folder), holder_of(folder)
+        if not service or is_same(service, url) or holder is None or holder.is_alive:
+            continue
+        if waiting := sum(each.waiting for each in held_in(folder)):
+            done.elsewhere[service] = done.elsewhere.get(service, 0) + waiting
 
 
 def _flush_one(each: Adopted, done: Flushed) -> None:
@@ -128,14 +175,14 @@ def _flush_one(each: Adopted, done: Flushed) -> None:
     done.kept += [(each.folder, why) for why in dict.fromkeys(each.delivery.waiting.values())]
 
 
-def _look_again(delivery: Delivery, done: Flushed) -> None:
-    done.committed += delivery.look_again()
-    done.refused += delivery.refusals
-
-
-def _flush_jobs(folder: Path, client: Client, done: Flushed, meant: Mapping[str, Any] | None) -> None:
+def _flush_jobs(
+    folder: Path, client: Client, done: Flushed, meant: Mapping[str, Any] | None, here: bool = False
+) -> None:
     for left in left_in(folder):
+        if here:
+            left.service = client.url
         if not left.is_for(client.url):
+            done.elsewhere[left.service] = done.elsewhere.get(left.service, 0) + len(left.requests)
             continue
         sent, refused = send_left(left, client, done.said.append, meant)
         done.sent, done.refused, done.spools = done.sent + sent, done.refused + refused, done.spools + 1
@@ -144,27 +191,11 @@ def _flush_jobs(folder: Path, client: Client, done: Flushed, meant: Mapping[str,
 
 
 def _state(folder: Path) -> SpoolState | None:
-    backlog = Backlog(folder)
-    waiting, runs, oldest = 0, {}, ""
-    for each in backlog.records():
-        record = each.record
-        if "project" in record and "run" in record:
-            runs[record["key"]] = f"{record['project']}/{record['run']}"
-        if each.number > backlog.stream(record["key"]).done:
-            waiting += 1
-            oldest = oldest or record.get("saved_at") or record.get("started_at") or record.get("t") or ""
-    try:
-        number = newest_lease(folder)
-    except OSError:
+    held, holder = held_in(folder), holder_of(folder)
+    waiting = sum(each.waiting for each in held)
+    if holder is None or not (waiting or holder.is_alive):
         return None
-    owner = read_owner(folder, number)
-    alive = number > 0 and is_alive(folder, number)
-    if not waiting and not alive:
-        return None
-    names = tuple(dict.fromkeys([*runs.values(), *(_named(each.facts) for each in backlog.streams.values())]))
-    host, pid = (owner.host, owner.pid) if owner else ("?", 0)
-    return SpoolState(folder, host, pid, alive, waiting, tuple(name for name in names if name), oldest)
-
-
-def _named(facts: Mapping[str, Any]) -> str:
-    return f"{facts['project']}/{facts['run']}" if "run" in facts else ""
+    runs = tuple(dict.fromkeys(each.run for each in held if each.run))
+    oldest = next((each.oldest_at for each in held if each.oldest_at), "")
+    service, why = Backlog.service_of(folder), Backlog.why_waiting(folder)
+    return SpoolState(folder, holder.host, holder.pid, holder.is_alive, waiting, runs, oldest, service, why)

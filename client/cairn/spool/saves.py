@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from cairn.client import Client
 from cairn.errors import CairnError, Conflict, Invalid, TooLarge
+from cairn.pace import rest
 from cairn.spool.backlog import Backlog, Record
 from cairn.spool.frames import Framed
 from cairn.spool.refused import passes
@@ -39,20 +40,26 @@ class Saves:
     def send(self, found: Sequence[Framed], facts: dict[str, Any]) -> None:
         """Registers the `saving` and `saved` records of one attempt. Raises `CairnError`."""
         items = [self._item(each, facts) for each in found]
+        rest()
         for _, item, checkpoint_id in self._register(found, items):
+            rest()
             if checkpoint_id and item.get("state") != "pending":
                 self._preparer.committed(item, checkpoint_id, facts)
 
-    def look_again(self) -> int:
-        """Commits the saves whose files are whole by now, whoever recorded them; how many. Raises `CairnError`."""
+    def look_again(self, run: str | None = None) -> int:
+        """Commits the saves (of one run, or of any) whose files are whole by now, whoever recorded them; how many.
+        Raises `CairnError`."""
         committed = 0
         for save in self._unfinished.saves(self.client.url):
+            if run is not None and run not in (save.run, save.facts.get("run_id")):
+                continue
             whole = self._preparer.again(save.record, save.item)
             if whole is None:
                 continue
             facts = save.facts
             names = {"project": facts["project"], "run": facts["run"], "attempt": facts["number"]}
             if checkpoint_id := self._commit({**whole, **names}, save):
+                self._measure(checkpoint_id, whole)
                 self._preparer.committed(whole, checkpoint_id, facts)
                 committed += 1
             self._unfinished.drop(save)
@@ -60,6 +67,7 @@ class Saves:
 
     def _item(self, framed: Framed, facts: dict[str, Any]) -> dict[str, Any]:
         """What is sent, the same whenever it is sent again."""
+        rest()
         known = self._backlog.prepared.get(framed.number)
         if known is not None:
             body = known["body"]
@@ -114,6 +122,14 @@ class Saves:
                 raise
             self._refuse(save.record, item, fault)
             return ""
+
+    def _measure(self, checkpoint_id: str, whole: dict[str, Any]) -> None:
+        """Of a copy that was recorded while it was not whole, only its place is known until now."""
+        try:
+            self.client.add_replicas(checkpoint_id, whole.get("replicas", ()))
+        except CairnError as fault:
+            if passes(fault):
+                raise
 
 
 def _is_not_whole(framed: Framed, item: Mapping[str, Any]) -> bool:

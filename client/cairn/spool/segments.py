@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from cairn.pace import rest
 from cairn.spool.files import segment_name
 from cairn.spool.frames import Framed, read_frames
 
@@ -32,7 +33,9 @@ class Segments:
                 content = (self._folder / segment_name(number)).read_bytes()
             except OSError:
                 continue
-            yield from read_frames(content)
+            for each in read_frames(content):
+                rest()
+                yield each
 
     def rewind(self) -> None:
         self.number, self._offset = 0, 0
@@ -53,7 +56,11 @@ class Segments:
         content = self._whole_lines()
         if content:
             self._offset += len(content)
-            return list(read_frames(content))
+            found = []
+            for each in read_frames(content):
+                rest()
+                found.append(each)
+            return found
         if not is_finished:
             return None
         self.number, self._offset = newer[0], 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cairn.client import Client
 from cairn.errors import CairnError, ConnectionFailed, Unauthenticated
+from cairn.pace import Pace, rest
 from cairn.spool.adopted import Adopted, adopt
 from cairn.spool.backlog import Backlog
 from cairn.spool.delivery import Delivery, Warn
@@ -71,12 +72,14 @@ class Sender(threading.Thread):
         others: Callable[[], Preparer],
         warn: Warn,
         chores: Callable[[Delivery], None] = lambda delivery: None,
+        pace: Pace | None = None,
     ) -> None:
         super().__init__(name="cairn-sender", daemon=True)
         self.delivery: Delivery | None = None
         self.timeout = TIMEOUT_SECONDS
         self._writer, self._roots, self._own, self._others = writer, roots, own, others
         self._warn, self._chores = warn, chores
+        self._pace = pace or Pace()
         self._client: Client | None = None
         self._adopted: list[Adopted] = []
         self._ending, self._finishing = threading.Event(), False
@@ -86,11 +89,14 @@ class Sender(threading.Thread):
     def finish(self) -> None:
         """No more records will come: end when all is sent."""
         self._finishing = True
+        self._pace.hurry()
         self._ending.set()
 
     def run(self) -> None:
+        self._pace.keep()
         while True:
             try:
+                rest()
                 pause = self._round()
                 self._failures = 0
             except CairnError as fault:
@@ -119,6 +125,7 @@ class Sender(threading.Thread):
     def _round(self) -> float:
         client = self._client = self._client or quick_client(self.timeout)
         now = time.monotonic()
+        silent = self._silent()  # asked first: one that counts as dead a moment later is taken over before own is sent
         is_first = self._look_at == 0.0  # of a short process too: what is sent of it would precede what others left
         if now >= self._look_at and (is_first or not self._finishing):
             self._look_at = now + LOOK_SECONDS
@@ -133,22 +140,27 @@ class Sender(threading.Thread):
                 if not each.finish():
                     each.lease.release()
                 self._adopted.remove(each)
-        if self._awaits_another() and not self._finishing:
+        if self._awaits(silent) and not self._finishing:
             return SILENT_SECONDS
         return self._round_of_own(client)
 
-    def _awaits_another(self) -> bool:
-        """Whether the execution before this one may lie in a spool whose owner on another host has fallen silent: its
-        attempt has to be opened first. It is renewed or may be taken over within `EXPIRY_SECONDS`."""
+    def _silent(self) -> list[Path]:
+        """Spools whose owner, on another host, has fallen silent: renewed or taken over within `EXPIRY_SECONDS`."""
+        if self._may_open:
+            return []
+        others = (folder for root in self._roots for folder in spool_folders(root) if folder != self._writer.folder)
+        return [folder for folder in others if is_silent(folder, _newest(folder))]
+
+    def _awaits(self, silent: Sequence[Path]) -> bool:
+        """Whether the execution before this one may lie in one of them: its attempt has to be opened first."""
         if self._may_open or self._writer.folder is None:
             return False
         own = runs_of(self._writer.folder)
-        others = (folder for root in self._roots for folder in spool_folders(root) if folder != self._writer.folder)
-        silent = [folder for folder in others if own and is_silent(folder, _newest(folder)) and own & runs_of(folder)]
-        self._may_open = bool(own) and not silent
-        if silent:
+        awaited = [folder for folder in silent if not own or own & runs_of(folder)]
+        self._may_open = bool(own) and not awaited
+        if awaited:
             self._look_at = 0.0
-        return bool(silent)
+        return bool(awaited)
 
     def _round_of_own(self, client: Client) -> float:
         delivery = self._own_delivery(client)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cairn.spool.service import is_same
+
 FOLDER = "unfinished"
 KEPT_SECONDS = 30 * 86_400.0  # a save that was broken off is not looked at for ever
 Record = dict[str, Any]
@@ -72,7 +74,7 @@ class Unfinished:
                 save = Save(dict(said["record"]), dict(said["item"]), dict(said["facts"]), path)
             except (OSError, ValueError, KeyError, TypeError):
                 continue
-            if url is None or said.get("service") == url:
+            if url is None or is_same(str(said.get("service")), url):
                 yield save
 
     def drop(self, save: Save) -> None:

@@ -9,21 +9,18 @@ answer, and it will be written, or sent, as soon as that is possible; at most `m
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from cairn.spool.again import HEADS, Again, Numbered
 from cairn.spool.files import Files, Gone
 from cairn.spool.frames import frame, payload
-from cairn.spool.lease import RENEW_SECONDS, TRUST_SECONDS, Lease, begin, clock
-from cairn.spool.memory import MEMORY_BYTES, MEMORY_RECORDS, Later, Memory, Record, Waiting
-from cairn.spool.places import new_folder
+from cairn.spool.memory import MEMORY_BYTES, Later, Memory, Record, Waiting
+from cairn.spool.tenure import Tenure
 
 # A disk that has let the background wait for this long would let training wait too.
 SLOW_SECONDS = 0.25
 RETRY_SECONDS = 2.0
-HEADS = ("start", "attempt")  # without which nobody can send the records of a stream
-HEADS_BYTES = 4 * 1024 * 1024
 
 
 class SpoolWriter:
@@ -37,27 +34,26 @@ class SpoolWriter:
         self._memory = Memory(warn)
         self._files = Files()
         self._number = 0
-        self._lease: Lease | None = None
-        self._lease_at = 0.0
-        self._is_gone = False
-        self._heads: list[tuple[int, bytes]] = []
-        self._since_lease: deque[tuple[int, bytes]] = deque(maxlen=MEMORY_RECORDS)
+        self._tenure, self._again = Tenure(roots, warn), Again()
         self._busy_since = 0.0
         self._retry_at = 0.0
 
     # What calls do
 
-    def append(self, record: Record) -> bool:
-        """Keeps a record; True where it is on disk. Raises ValueError or TypeError for what is not plain JSON."""
-        body = payload(record)
+    def append(self, *records: Record) -> bool:
+        """Keeps records, in one write; True where all are on disk. Raises ValueError or TypeError, and keeps none,
+        where one is not plain JSON."""
+        bodies = [payload(each) for each in records]
         with self._lock:
-            number = self._number + 1
-            if record.get("kind") in HEADS:
-                self._keep_head(number, body)
-            is_written = not self._memory and self._usable() and self._write(number, body)
+            numbered = list(enumerate(bodies, start=self._number + 1))
+            for (number, body), record in zip(numbered, records, strict=True):
+                if record.get("kind") in HEADS:
+                    self._again.opens(number, body)
+            is_written = not self._memory and self._usable() and self._write(numbered)
             if not is_written:
-                self._memory.keep(Waiting(number, body))
-            self._number = number  # only now: who has seen it finds the record
+                for number, body in numbered:
+                    self._memory.keep(Waiting(number, body))
+            self._number += len(numbered)  # only now: who has seen it finds the records
             return is_written
 
     def append_later(self, later: Later) -> bool:
@@ -124,12 +120,11 @@ class SpoolWriter:
 
     def holds(self) -> bool:
         """Whether the folder is this process's still."""
-        return self._lease is not None and self._lease.is_held()
+        return self._tenure.holds()
 
     def release(self) -> None:
         """After `close`: whoever comes next may have the folder."""
-        if self._lease is not None:
-            self._lease.release()
+        self._tenure.release()
 
     def forget_after_fork(self) -> None:
         """In a child: the file is the parent's. Locks may be held by threads that do not exist here."""
@@ -139,29 +134,22 @@ class SpoolWriter:
     # How
 
     def _usable(self) -> bool:
-        """A process that has stood still for long, or whose host was suspended, may have lost its folder: first the
-        background looks."""
-        if not self._files.is_open or self._is_gone or clock() - self._lease_at > TRUST_SECONDS:
+        if not self._files.is_open or not self._tenure.is_sure:  # then the background looks first
             return False
         since = self._busy_since
         return not (since and time.monotonic() - since > SLOW_SECONDS)
 
-    def _write(self, number: int, body: bytes) -> bool:
+    def _write(self, numbered: Sequence[Numbered]) -> bool:
         try:
-            self._files.write(frame(number, body))
+            self._files.write(b"".join([frame(number, body) for number, body in numbered]))
         except Gone:
-            self._is_gone = True
+            self._tenure.is_gone = True
             return False
         except OSError as fault:
             self._disk_failed(fault)
             return False
-        self._since_lease.append((number, body))
+        self._again.written(numbered)
         return True
-
-    def _keep_head(self, number: int, body: bytes) -> None:
-        self._heads.append((number, body))
-        while len(self._heads) > 1 and sum(len(each) for _, each in self._heads) > HEADS_BYTES:
-            del self._heads[0]
 
     def _disk_failed(self, fault: OSError) -> None:
         self._retry_at = time.monotonic() + RETRY_SECONDS
@@ -189,34 +177,11 @@ class SpoolWriter:
         if self._files.is_open or time.monotonic() < self._retry_at:
             return
         if self.folder is None:
-            self._make_folder()
-        if self.folder is not None:
-            self._open_segment(self.folder, self._files.segment + 1)
-
-    def _make_folder(self) -> None:
-        fault: OSError | None = None
-        for root in self._roots:
-            try:
-                folder = new_folder(root, begin)
-                self._lease, self._lease_at = Lease(folder, 1), clock()
-                self._repeat_heads()
-                self.folder = folder
-                if fault is not None:
-                    self._warn(
-                        f"the spool {self._roots[0]} cannot be written ({fault.strerror}); {root} is used instead."
-                    )
-                return
-            except OSError as problem:
-                fault = fault or problem
-        self._retry_at = time.monotonic() + RETRY_SECONDS
-        if fault is not None:
-            self._warn_of_disk(fault)
-
-    def _repeat_heads(self) -> None:
-        """Each folder can be sent by itself: what opens its attempts stands in it, sent already or not."""
-        with self._lock:
-            there = {each.number for each in self._memory.unsent()}
-            self._memory.put_before(Waiting(number, body) for number, body in self._heads if number not in there)
+            folder = self._tenure.begin()
+            with self._lock:
+                self._memory.put_before(self._again.heads({each.number for each in self._memory.unsent()}))
+            self.folder = folder
+        self._open_segment(self.folder, self._files.segment + 1)
 
     def _open_segment(self, folder: Path, number: int) -> None:
         handle = self._files.open(folder, number)
@@ -232,28 +197,27 @@ class SpoolWriter:
 
     def _drain(self) -> None:
         """Writes what is in memory, in order. Making a record happens without the lock: it may take its time."""
-        while self._files.is_open and not self._is_gone and (first := self._memory.first()) is not None:
+        while self._files.is_open and not self._tenure.is_gone and (first := self._memory.first()) is not None:
             body = self._memory.made(first)
             with self._lock:
                 if not self._files.is_open or self._memory.first() is not first:
                     return
-                if not first.sent and not self._write(first.number, body):
+                if not first.sent and not self._write([(first.number, body)]):
                     return
                 self._memory.drop_first()
 
     def _renew(self) -> None:
         """A lease that was taken over means that others thought this process dead: what they may have missed is
         written again, into a new folder. Sending a record twice does no harm."""
-        if self._lease is None or (clock() - self._lease_at < RENEW_SECONDS and not self._is_gone):
+        if not self._tenure.is_due:
             return
-        if not self._is_gone and self._lease.renew():
-            self._lease_at = clock()
-            with self._lock:
-                self._since_lease.clear()
-            return
+        is_held = self._tenure.renew()
         with self._lock:
+            if is_held:
+                self._again.renewed()
+                return
             self._files.shut()
             self._files.segment = 0
-            self._memory.put_before(Waiting(number, body) for number, body in self._since_lease)
-            self._since_lease.clear()
-            self.folder, self._lease, self._is_gone = None, None, False
+            self._memory.put_before(self._again.missed())
+            self.folder = None
+            self._tenure.end()

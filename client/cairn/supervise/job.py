@@ -25,7 +25,7 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as a shell says it
 @dataclass(frozen=True)
 class Plan:
     """`run` is project/run. `resumed_from`: what the first start loads, as a checkpoint's id; `restart`: it starts
-    over on purpose."""
+    over on purpose. `require`: pieces that what is loaded must have, unless the usual ones."""
 
     run: str
     command: Sequence[str]
@@ -36,6 +36,7 @@ class Plan:
     restart: bool = False
     heartbeat_seconds: float = 15.0
     hardware: str | None = None
+    require: Sequence[str] = ()
 
 
 @dataclass
@@ -90,7 +91,7 @@ def _run(plan: Plan, reporter: Reporter, signals: Signals) -> int:
             return ended.code
         reporter.flush(FLUSH_SECONDS)  # what has just failed may make its checkpoint suspect
         try:
-            origin = find_origin(plan.run, say, needed=needed)
+            origin = find_origin(plan.run, say, needed=needed, require=plan.require)
         except CannotGoOn as obstacle:
             say(f"the job is not started again: {obstacle}")
             return ended.code
@@ -104,7 +105,7 @@ def _first_origin(plan: Plan, needed: bool) -> Origin:
     if plan.restart:
         return Origin(fresh=True)
     if needed and path is None:
-        return find_origin(plan.run, say, needed=True)
+        return find_origin(plan.run, say, needed=True, require=plan.require)
     if said is None:
         return Origin(path)
     if re.fullmatch(r"\d{1,12}", said):

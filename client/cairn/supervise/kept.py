@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cairn.spool.places import roots
+from cairn.spool.service import is_same
 
 FOLDER: Final = "exec"
 MAX_FILE_BYTES: Final = 4 * 1024 * 1024
@@ -71,7 +72,7 @@ class Left:
 
     def is_for(self, url: str) -> bool:
         """Where nobody has said for which service it is, it may be any."""
-        return self.service in ("", url)
+        return not self.service or is_same(self.service, url)
 
     def text(self) -> str:
         requests = [asdict(each) for each in self.requests]

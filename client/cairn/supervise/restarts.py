@@ -29,15 +29,16 @@ class CannotGoOn(Exception):
     """The run has checkpoints and none can be loaded here: starting the job would start it over."""
 
 
-def find_origin(run: str, say: Say, *, needed: bool) -> Origin:
-    """The newest checkpoint that this host can load, as `cairn resume` finds it.
+def find_origin(run: str, say: Say, *, needed: bool, require: Sequence[str] = ()) -> Origin:
+    """The newest checkpoint that this host can load, as `cairn resume` finds it; what jobs on this host have recorded
+    of the run is sent first. `require`: the pieces that must be there, unless the usual ones.
 
     `needed`: the job is told what to load and cannot find it by itself. Raises CannotGoOn then; else the job goes on
     as it finds its own way.
     """
     try:
         with Client(timeout=TIMEOUT_SECONDS, retries=Retries(count=0)) as client:
-            return _of(choose(client, run, say=say))
+            return _of(choose(client, run, require=require, say=say))
     except NothingToResume as nothing:
         if nothing.has_none:
             return Origin(fresh=True)

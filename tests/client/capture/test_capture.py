@@ -205,3 +205,30 @@ def test_a_path_that_says_nothing_is_recorded_by_its_address() -> None:
     assert (found.complete, "pieces" in found.fields) == (None, False)
     (note,) = found.notes
     assert note.startswith("/nowhere/step-5 is not there on ")
+
+
+CAPTURED = {
+    "git": lambda body: body["facts"].get("code", {}).get("commit"),
+    "machine": lambda body: body["attempt"].get("environment", {}).get("python"),
+    "libraries": lambda body: body["attempt"].get("environment", {}).get("libraries"),
+    "scheduler": lambda body: body["attempt"].get("environment", {}).get("slurm"),
+    "layout": lambda body: body["attempt"].get("layout"),
+}
+
+
+@pytest.mark.parametrize("off", [None, *CAPTURED])
+def test_what_is_sent_of_a_start_is_all_but_what_was_switched_off(
+    off: str | None, repository: tuple[Path, Git], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cairn.recorder.prepare import Prepared
+
+    secret = "hf_" + "s3cret" * 5
+    monkeypatch.setenv("NCCL_AUTH_TOKEN", secret)
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setattr(git, "script_folder", lambda: str(repository[0]))
+    torch = SimpleNamespace(is_initialized=lambda: True, get_world_size=lambda: 64)
+    monkeypatch.setitem(sys.modules, "torch.distributed", torch)
+    record = {"host": "node1", "capture": {off: False} if off else {}}
+    body = Prepared(lambda said: None, own=True).start(record)
+    assert [name for name, find in CAPTURED.items() if not find(body)] == ([off] if off else [])
+    assert secret not in str(body)

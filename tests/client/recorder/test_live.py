@@ -15,6 +15,8 @@ from cairn.recorder import Recorder, engine
 from cairn.spool.backlog import Backlog
 from cairn.spool.flush import list_refused
 
+from tests.client.recorder.jobs import environment, run_job
+
 OFF = {"git": False, "machine": False, "libraries": False}
 
 
@@ -300,6 +302,47 @@ def test_points_are_dense_at_the_start_and_before_the_end_and_thin_between(live:
     assert 3_333 in kept
     between = [step for step in kept if DENSE_POINTS < step <= 6_000 - TAIL_POINTS]
     assert 340 <= len(between) <= 360
+
+
+def test_a_process_that_was_killed_leaves_its_last_points_dense(
+    live: Client, project: str, spool: Path, service: tuple[str, Path]
+) -> None:
+    """What a resume did to the loss is read from the steps right before the break."""
+    from cairn.spool.curves import DENSE_POINTS, TAIL_POINTS
+    from cairn.spool.flush import flush
+
+    last = DENSE_POINTS + 2_000
+    code = f"""
+run = cairn.start({project!r}, 'r', capture=False)
+for step in range(1, {last} + 1):
+    run.log(step, loss=1.0 / step)
+while not run.saved(step={last}):
+    time.sleep(0.01)
+os._exit(9)
+"""
+    assert run_job(code, environment(*service, spool)).returncode == 9
+    flush(live)
+    (curve,) = live.read_series(live.find_run(project, "r"), "loss")
+    kept = set(curve.steps)
+    assert set(range(last + 1 - TAIL_POINTS, last + 1)) <= kept
+    assert len(kept) < last - 1_000
+
+
+def test_many_saves_are_sent_in_few_calls(live: Client, project: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    real = Client.register_batch
+
+    def noted(self: Client, items: Any, **more: Any) -> Any:
+        sizes.append(len(items))
+        return real(self, items, **more)
+
+    monkeypatch.setattr(Client, "register_batch", noted)
+    run = begin(project)
+    for step in range(1, 61):
+        run.saved(step=step)
+    assert run.flush(20)
+    assert len(checkpoints(live, project)) == sum(sizes) == 60
+    assert len(sizes) <= 12
 
 
 @pytest.mark.parametrize("named", [{}, {"step": 5}, {"step": 5, "attempt": 1, "kind": "archive"}])

@@ -179,6 +179,12 @@ def test_a_cursor_is_whole_digested_or_left_to_the_background() -> None:
     large, why = any_cursor({"at": list(range(50_000))}, "/ckpt/loader.json")
     assert large["data_cursor"]["digest"] == any_cursor({"at": list(range(50_000))})[0]["data_cursor"]["digest"]
     assert "more than 65,536" in why
+    token = {"state": "x" * 60_000}  # as an iterator's state may come: text, whole up to the limit and never cut
+    assert quick_cursor(token) is None
+    assert any_cursor(token) == ({"data_cursor": token, "cursor_kind": "state"}, "")
+    assert "digest" in any_cursor({"state": ["x" * 10_000] * 7})[0]["data_cursor"]
+    assert "is no JSON" in any_cursor({"state": "a\0b"})[1]
+    assert "is no JSON" in any_cursor({1: "a", "1": "b"})[1]
     odd, why = any_cursor({"generator": (each for each in ())})
     assert odd["data_cursor"] == {"type": "builtins.dict"}
     assert "is no JSON" in why

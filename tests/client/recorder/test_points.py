@@ -1,5 +1,6 @@
 """Points are on disk before the save that follows them, however many they are and wherever their numbers lie."""
 
+import os
 import time
 from typing import Any
 
@@ -82,9 +83,49 @@ def test_a_save_after_what_takes_longer_waits_behind_it_for_a_moment(run: Record
     assert order.index(501) < order.index("save 501")
 
 
+def test_a_save_that_is_told_again_is_on_disk_no_sooner_than_it_is(run: Recorder) -> None:
+    run.log(1, loss=OnDevice())
+    assert not run.saved("/ckpt/a", step=1)
+    assert not run.saved("/ckpt/a", step=1)
+    written_through(run, ("saved", 1))
+    assert run.saved("/ckpt/a", step=1)
+    assert [kind for kind, _ in written(run)] == ["points", "saved"]
+
+
 def test_the_end_of_an_attempt_tells_the_last_points_that_were_still_being_read(run: Recorder) -> None:
     run.log(1, loss=OnDevice())
     run.log(2, loss=OnDevice())
     run.finish()
     found = written_through(run, ("finish", None))
     assert found == [("points", [1, 2]), ("points", [1, 2]), ("finish", None)]
+
+
+def test_a_save_and_the_points_before_it_are_one_write(run: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each write gives the turn to whatever else runs in the process, and has to wait to get it back."""
+    writes: list[bytes] = []
+    real = os.write
+
+    def write(handle: int, content: bytes) -> int:
+        writes.append(content)
+        return real(handle, content)
+
+    run.log(1, loss=1.0)
+    monkeypatch.setattr(os, "write", write)
+    assert run.saved("/ckpt/1", step=1, loss=1.0)
+    assert [each.count(b"\n") for each in writes] == [2]
+
+
+def test_a_save_that_cannot_be_written_down_costs_no_point(run: Recorder) -> None:
+    run.log(1, loss=1.0)
+    with pytest.raises(TypeError):
+        run._points.write_before({"kind": "saved", "key": run.key, "step": object()})
+    assert written(run) == [("points", [1])]
+
+
+def test_what_is_logged_fast_is_written_so_often_that_a_save_need_not_wait_for_it(run: Recorder) -> None:
+    for step in range(QUICK_VALUES // 2):
+        run.log(step, loss=1.0)
+    written_through(run, ("points", list(range(QUICK_VALUES // 2))))
+    for step in range(QUICK_VALUES // 2, QUICK_VALUES + 1):
+        run.log(step, loss=1.0)
+    assert run.saved("/ckpt/a", step=QUICK_VALUES)

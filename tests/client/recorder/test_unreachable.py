@@ -72,11 +72,12 @@ def call_seconds(run: Recorder, calls: int = 300) -> list[float]:
     return took
 
 
-@pytest.mark.parametrize("where", ["black_hole", "nobody", "500", "503", "slow"])
+@pytest.mark.parametrize("where", ["black_hole", "nobody", "429", "500", "503", "slow"])
 def test_calls_cost_the_same_whatever_the_registry_does(
     where: str, request: pytest.FixtureRequest, faults: FaultServer, at: Callable[[str], Recorder]
 ) -> None:
     replies = {
+        "429": Reply(429, {"type": "/problems/too-many-requests", "status": 429}, {"Retry-After": "1"}),
         "500": Reply(500, b"oops"),
         "503": Reply(503, PROBLEM, {"Retry-After": "1"}),
         "slow": Reply(200, {}, wait_seconds=60),

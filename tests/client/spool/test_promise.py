@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cairn.spool import files
+from cairn.spool import files, tenure
 from cairn.spool import lease as leases
 from cairn.spool import writer as writers
 from cairn.spool.backlog import Backlog
@@ -18,7 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 EVENTS = st.lists(
-    st.sampled_from(["append"] * 8 + ["later", "tick", "tick", "take", "take", "half", "full", "lost", "again", "die"]),
+    st.sampled_from(
+        ["append"] * 6
+        + ["both"] * 3
+        + ["later", "tick", "tick", "take", "take", "half", "full", "lost", "again", "die"]
+    ),
     min_size=5,
     max_size=80,
 )
@@ -47,6 +51,13 @@ class World:
         if self.writer.append({"kind": "saved", "key": key, "step": self.step}):
             self.promised.add((key, self.step))
 
+    def both(self) -> None:
+        """Two in one write, of which a full disk may take the first alone."""
+        first, self.step = self.step + 1, self.step + 2
+        pair = [("ab"[step % 2], step) for step in (first, self.step)]
+        if self.writer.append(*({"kind": "saved", "key": key, "step": step} for key, step in pair)):
+            self.promised.update(pair)
+
     def later(self) -> None:
         self.step += 1
         record = {"kind": "saved", "key": "ab"[self.step % 2], "step": self.step}
@@ -70,7 +81,7 @@ class World:
             self.heard[each.record["key"]].append(each.record["step"])
 
     def full(self) -> None:
-        self.space.append(7)
+        self.space.append(60 if self.step % 2 else 7)  # in the second of two lines, or in the first
 
     def lost(self) -> None:
         """Somebody thinks this process dead, and takes over what it left."""
@@ -126,7 +137,7 @@ def test_whatever_happens_what_was_promised_arrives_in_order(
     with pytest.MonkeyPatch.context() as patch:
         world = World(tmp_path_factory.mktemp("promise") / "spool")
         patch.setattr(writers, "RETRY_SECONDS", 0.0)
-        patch.setattr(writers, "RENEW_SECONDS", 0.0)
+        patch.setattr(tenure, "RENEW_SECONDS", 0.0)
         patch.setattr(files, "SEGMENT_BYTES", 300)
         real = files.os.write
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from cairn import Client
 from cairn.recorder.prepare import Prepared
-from cairn.spool import files, memory
+from cairn.spool import files, memory, tenure
 from cairn.spool import lease as leases
 from cairn.spool import writer as writers
 from cairn.spool.adopted import adopt
@@ -194,7 +194,7 @@ def test_a_disk_that_does_not_answer_keeps_no_call_waiting(
 def test_an_owner_whose_spool_was_taken_over_writes_what_was_missed_into_a_new_one(
     open_spool: Callable[..., SpoolWriter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writers, "RENEW_SECONDS", 0.0)
+    monkeypatch.setattr(tenure, "RENEW_SECONDS", 0.0)
     spool = open_spool()
     first = spool.folder
     assert first is not None
@@ -256,7 +256,7 @@ def test_every_folder_says_what_opens_its_attempts(
     open_spool: Callable[..., SpoolWriter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever finds only the second one must be able to send it."""
-    monkeypatch.setattr(writers, "RENEW_SECONDS", 0.0)
+    monkeypatch.setattr(tenure, "RENEW_SECONDS", 0.0)
     spool = open_spool()
     first = spool.folder
     assert first is not None
@@ -275,7 +275,7 @@ def test_who_has_stood_still_for_long_acknowledges_nothing_before_looking(
 ) -> None:
     spool = open_spool()
     later = leases.clock() + leases.TRUST_SECONDS + 1
-    monkeypatch.setattr(writers, "clock", lambda: later)
+    monkeypatch.setattr(tenure, "clock", lambda: later)
     assert not spool.append(record(0))
     spool.tick()
     assert spool.append(record(1))

@@ -7,7 +7,6 @@ value is, its digest says: the same content is the same row, whoever sent it and
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
-from itertools import islice
 from typing import Any, Final
 
 from sqlalchemy import bindparam, select
@@ -22,6 +21,7 @@ from registry.upsert import chunks, insert_missing
 
 MAX_PATHS: Final = 20_000
 MAX_TEXT: Final = 1_000  # characters of a value kept for filters; the bytes keep all
+_PLAIN: Final = frozenset((str, int, float, bool, type(None)))
 NUL: Final = "\N{SYMBOL FOR NULL}"  # stands for NUL in the text of filters, which PostgreSQL refuses there
 
 
@@ -88,6 +88,9 @@ def flatten(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def keep_configs(session: Session, project_id: int, configs: Sequence[Mapping[str, Any] | None]) -> list[int | None]:
     """The config id of each, in order; None for None. Raises ConfigTooLarge."""
+    for each in configs:
+        if each is not None:
+            refuse_too_many_paths(each)
     texts = [None if config is None else canonical_within_limits(config, "/config") for config in configs]
     digests = [None if text is None else strict_json.digest(text) for text in texts]
     known = _ids_by_digest(session, Config, project_id, digests)
@@ -207,14 +210,21 @@ def canonical_within_limits(value: Mapping[str, Any], pointer: str) -> str:
 
 
 def refuse_too_many_paths(config: Mapping[str, Any]) -> None:
-    """Raises ConfigTooLarge."""
-    if next(islice(flatten(config), MAX_PATHS, None), None) is not None:
-        message = f"more than {MAX_PATHS} paths"
-        raise ConfigTooLarge(f"The config has {message}.", errors=[FieldError("/config", message)])
+    """Raises ConfigTooLarge. It only counts, and no further than it must: it comes before all other work."""
+    count, todo = 0, list[Any]([config])
+    while todo:
+        item = todo.pop()
+        if count + len(todo) + len(item) > MAX_PATHS:
+            message = f"more than {MAX_PATHS} paths"
+            raise ConfigTooLarge(f"The config has {message}.", errors=[FieldError("/config", message)])
+        for member in item.values() if isinstance(item, Mapping) else item:
+            if type(member) not in _PLAIN and isinstance(member, Mapping | list) and member:
+                todo.append(member)
+            else:
+                count += 1
 
 
 def _entries(project_id: int, config_id: int, config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    refuse_too_many_paths(config)
     rows: dict[str, dict[str, Any]] = {}
     for path, value in flatten(config):
         path = path.replace("\0", NUL)[:MAX_TEXT]

@@ -164,7 +164,7 @@ def depth_of(value: Any) -> int:
         if isinstance(item, dict | list):
             deepest = max(deepest, depth + 1)
             members = item.values() if isinstance(item, dict) else item
-            todo.extend((member, depth + 1) for member in members)
+            todo.extend((member, depth + 1) for member in members if isinstance(member, dict | list))
     return deepest
 
 

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from api.schemas.common import Answer, CheckpointRef, Finite, Id, Name, NonNegative, Number, Positive, Shape
 from registry.provenance.bisect import BisectAnswer, Target
-from registry.provenance.bisect.asking import Evaluation, Gap, NextEvaluation
+from registry.provenance.bisect.asking import Evaluation, Gap, NextEvaluation, Skipped
 
 
 class BisectIn(Shape):
@@ -41,7 +41,8 @@ class ObservationIn(Shape):
     """A score measured for the search, on the benchmark's own scale (of a capability: its normalised mean).
 
     Give `n_samples` of how many items it is the mean, or its `stderr`; without either it counts as being of as many as
-    were asked for.
+    were asked for. Of several for one checkpoint the most exact counts, of equally exact ones the newest: post a wrong
+    one again. A value outside the benchmark's scale is refused.
     """
 
     checkpoint: Id
@@ -106,12 +107,28 @@ class EvaluationOut(Answer):
         )
 
 
+class SkippedOut(Answer):
+    """A score that is kept and does not count, since it lies outside the benchmark's scale."""
+
+    checkpoint: CheckpointRef
+    value: Number
+    source: str
+    why: str
+
+    @classmethod
+    def from_row(cls, row: Skipped) -> Self:
+        return cls.model_construct(
+            checkpoint=CheckpointRef.from_row(row.checkpoint), value=row.value, source=row.source, why=row.why
+        )
+
+
 class BisectOut(Answer):
     """How a search stands. `next` null: it is over, or nothing that can be evaluated would tell more (`why`).
 
     `posterior`: every gap between neighbours that can be evaluated, in order; `gap` the likeliest; `credible`: the
     places in `posterior` of the shortest stretch of gaps that holds 95 %. `items`: for d' = 4 at a fall of `drop`,
-    which takes n = psi (4/drop)^2. `left_out`: checkpoints on the way that have neither a copy nor a score.
+    which takes n = psi (4/drop)^2. `left_out`: checkpoints on the way that have neither a copy nor a score; `skipped`:
+    kept scores that cannot count.
     """
 
     id: Id
@@ -131,6 +148,7 @@ class BisectOut(Answer):
     credible: list[int]
     evaluations: list[EvaluationOut]
     left_out: int
+    skipped: list[SkippedOut]
     done: bool
     why: str
 
@@ -152,5 +170,6 @@ class BisectOut(Answer):
             gap=GapOut.from_row(row.gap),
             credible=list(row.credible),
             evaluations=[EvaluationOut.from_row(each) for each in row.evaluations],
+            skipped=[SkippedOut.from_row(each) for each in row.skipped],
             **{name: getattr(row, name) for name in ("drop", "discordance", "items", "left_out", "done", "why")},
         )

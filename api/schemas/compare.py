@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from api.schemas.common import Answer, CheckpointRef, Id, Number, Shape, Time
+from api.schemas.lineage import EdgeOut
 from api.schemas.parts import CodeOut
 from registry.provenance.association import Association
 from registry.provenance.compare import CodeChanges, Comparison, DataChanges
@@ -278,7 +279,12 @@ class ScoreKeyOut(Answer):
 
 
 class ComparisonOut(Answer):
-    """`config_why` and `environment_why` say what one side did not record and is not compared; empty where all is."""
+    """`config_why` and `environment_why` say what one side did not record and is not compared; empty where all is.
+
+    `lineage`: the recorded edges by which one of the two came from the other, the oldest first, and `lineage_why` what
+    they mean; empty where none is recorded. Of two with the same weights (copies, or one and the same) no score is
+    better or worse.
+    """
 
     baseline: CheckpointRef
     candidate: CheckpointRef
@@ -293,6 +299,8 @@ class ComparisonOut(Answer):
     environment_changes: list[ConfigChangeOut]
     environment_why: str
     suspects: list[SuspectOut]
+    lineage: list[EdgeOut]
+    lineage_why: str
 
     @classmethod
     def from_comparison(cls, row: Comparison) -> Self:
@@ -310,4 +318,11 @@ class ComparisonOut(Answer):
             environment_changes=[ConfigChangeOut.from_row(each) for each in row.environment_changes],
             environment_why=row.environment_why,
             suspects=[SuspectOut.from_row(each) for each in row.suspects],
+            lineage=[
+                EdgeOut.model_construct(
+                    child=each.child_id, parent=each.parent_id, relation=each.relation, lossless=each.lossless
+                )
+                for each in row.lineage.edges
+            ],
+            lineage_why=row.lineage_why,
         )

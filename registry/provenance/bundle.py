@@ -5,6 +5,7 @@ or distilled from a parent is taken to count from its own start, and that is sai
 quantised) add none. A merge mixes weights, not tokens: its parents are named, and their tokens are not added up.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,13 +30,12 @@ from registry.models import (
     LineageEdge,
 )
 from registry.provenance.data_mix import shares
-from registry.provenance.data_seen import Mix, read_mixes
+from registry.provenance.data_seen import OWN_COUNT, Mix, read_mixes
+from registry.provenance.past import COPIES
 from registry.snapshots import CodeSpec, LayoutSpec
 from registry.types import Relation
 
 MAX_STAGES: Final = 200
-OWN_COUNT: Final = (Relation.FINE_TUNED.value, Relation.DISTILLED.value)
-COPIES: Final = (Relation.CONVERTED.value, Relation.RESHARDED.value, Relation.QUANTISED.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,10 @@ def read_provenance(session: Session, checkpoint_id: int) -> Provenance:
             for source, share in mix.items():
                 by_source[source] = by_source.get(source, 0.0) + share * stage.tokens
     total = detail.tokens_seen
+    if total is None:  # a copy has seen what its source saw
+        copied = itertools.dropwhile(lambda stage: stage.came_from in COPIES and stage.tokens == 0, walk.stages)
+        copied_from = next((stage.checkpoint.id for stage in copied), checkpoint_id)
+        total = None if copied_from == checkpoint_id else get_checkpoint(session, copied_from).tokens_seen
     if any(stage.came_from in OWN_COUNT for stage in walk.stages):
         known = [stage.tokens for stage in walk.stages]
         total = sum(each for each in known if each is not None) if None not in known else None
@@ -148,6 +152,7 @@ class _Walk:
         parents = self._parents(row, attempt)
         self.edges += [each for each in parents if each not in self.edges]
         relation = parents[0].relation if parents else None
+        trained_on = bool(parents) and parents[0].child_id != checkpoint_id  # after an earlier one began so
         loaded = self._checkpoint(parents[0].parent_id) if parents else None
         name = read_identities(self._session, [checkpoint_id])[checkpoint_id]
         self.stages.append(
@@ -155,7 +160,7 @@ class _Walk:
                 checkpoint=name,
                 came_from=relation or self._unresolved(attempt),
                 first_step=self._first_step(row, attempt),
-                tokens=self._tokens(row, relation, loaded, name, attempt),
+                tokens=self._tokens(row, _as_begun(relation, trained_on), loaded, name, attempt),
                 data_version=data.name if data is not None else None,
                 mix=self._mix(data),
                 config_digest=self._digest(Config, row.config_id),
@@ -304,6 +309,11 @@ class _Walk:
             if last > attempt.resumed_from_step:
                 found.append(StepRange(attempt.resumed_from_step + 1, last, number))
         return tuple(found)
+
+
+def _as_begun(relation: str | None, trained_on: bool) -> str | None:
+    """How the tokens of a stage count: one that trained on from a copy has seen more than its source."""
+    return Relation.RESUMED.value if trained_on and relation in COPIES else relation
 
 
 def _layout(row: Layout | None) -> LayoutSpec | None:

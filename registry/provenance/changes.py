@@ -7,9 +7,9 @@ from registry.models import Layout
 from registry.provenance.code_changes import CodeChanges, code_suspects
 from registry.provenance.config_diff import ConfigChange, Scalar, diff_configs
 from registry.provenance.data_mix import MixChange, SourceChange, compare_mixes, shares
-from registry.provenance.data_seen import DataSeen, Stage, data_seen
+from registry.provenance.data_seen import DataSeen, data_seen, stages_of
 from registry.provenance.sides import Recorded, Side
-from registry.provenance.suspects import Change, changes_of_config, changes_of_mix, relative_change
+from registry.provenance.suspects import Change, changes_of_config, changes_of_mix, in_tokens, relative_change
 from registry.wording import counted
 
 WHOLLY_REPLACED = 0.999  # total variation from which two mixes have nothing in common
@@ -22,7 +22,7 @@ class DataChanges:
     """The data versions by name (None: not recorded), and how what was seen of their sources differs.
 
     `by_lineage`: a side has seen an earlier data version as well, through what it resumed from, and the shares are of
-    the tokens seen. `note`: what of the past could not be counted.
+    the tokens seen. `note`: what of the past could not be counted. `tokens`: seen in all by either, None where unknown.
     """
 
     baseline: str | None
@@ -30,11 +30,13 @@ class DataChanges:
     mix: MixChange
     by_lineage: bool = False
     note: str = ""
+    tokens: tuple[int | None, int | None] = (None, None)
 
 
 def possible_suspects(
     old: Side,
     new: Side,
+    lineage: Sequence[Change],
     config: Sequence[ConfigChange],
     data: DataChanges,
     code: CodeChanges,
@@ -42,12 +44,13 @@ def possible_suspects(
 ) -> list[Change]:
     """Everything that changed, in the words and under the keys by which suspects and earlier pairs know it."""
     return [
+        *lineage,
         *_data_suspects(data),
         *changes_of_config(config),
         *code_suspects(code),
         *changes_of_config(environment, "environment"),
         *_attempt_suspects(old, new),
-        *_training_suspects(old, new),
+        *_training_suspects(data),
     ]
 
 
@@ -96,26 +99,22 @@ def environment_changes(old: Side, new: Side, recorded: Recorded) -> list[Config
 
 
 def data_changes(old: Side, new: Side, recorded: Recorded) -> DataChanges:
-    sides = [
-        data_seen(
-            Stage(each.data_version, each.tokens_seen), recorded.earlier.get(each.identity.id, []), recorded.mixes
-        )
-        for each in (old, new)
-    ]
-    names = [each.data_version.name if each.data_version is not None else None for each in (old, new)]
-    mix = compare_mixes(sides[0].mix, sides[1].mix, old.tokens_seen, new.tokens_seen)
+    sides = [data_seen(stages_of(recorded.past, each.identity.id), recorded.mixes) for each in (old, new)]
+    names = [each.name for each in sides]
+    mix = compare_mixes(sides[0].mix, sides[1].mix, sides[0].tokens, sides[1].tokens)
     notes = "; ".join(
         f"{name}: {side.note}" for name, side in zip(("baseline", "candidate"), sides, strict=True) if side.note
     )
     by_lineage = any(each.by_lineage for each in sides)
-    return DataChanges(names[0], names[1], _as_recorded(mix, sides, names), by_lineage, notes)
+    tokens = (sides[0].tokens, sides[1].tokens)
+    return DataChanges(names[0], names[1], _as_recorded(mix, sides, names), by_lineage, notes, tokens)
 
 
 def _as_recorded(mix: MixChange, sides: Sequence[DataSeen], names: Sequence[str | None]) -> MixChange:
     """Without the distance where it would only say that two data sets have two names.
 
-    A data version with one source, of which the other side has nothing, is a name for a mix that nobody recorded: what
-    the two share inside is unknown.
+    A data version whose one source has its own name, and of which the other side has nothing, is a name for a mix that
+    nobody recorded: what the two share inside is unknown.
     """
     if None in names:
         return mix
@@ -123,7 +122,7 @@ def _as_recorded(mix: MixChange, sides: Sequence[DataSeen], names: Sequence[str 
     unknown = [
         name
         for name, side in zip(("baseline", "candidate"), sides, strict=True)
-        if shares(side.mix or {}) is None or (moved and len(side.mix or {}) == 1)
+        if shares(side.mix or {}) is None or (moved and list(side.mix or {}) == [side.name])
     ]
     if not unknown or names[0] == names[1]:
         return mix
@@ -156,8 +155,16 @@ def _data_suspects(data: DataChanges) -> list[Change]:
         return changes_of_mix(data.mix)
     if not replaced:
         return [Change("data_version", "data", 1.0, data.mix.why)]
-    words = f"data version went from {data.baseline} to {data.candidate}, which have no source in common"
+    names = [_with_its_source(data, each) for each in ("old", "new")]
+    words = f"data version went from {names[0]} to {names[1]}, which have no source in common"
     return [Change("data_version", "data", 1.0, words)]
+
+
+def _with_its_source(data: DataChanges, side: str) -> str:
+    """The data version of a side; its source beside it where that is only one."""
+    name = data.baseline if side == "old" else data.candidate
+    sources = [each.source for each in data.mix.sources if getattr(each, f"{side}_share")]
+    return f"{name} (one source, {sources[0]})" if len(sources) == 1 and sources[0] != name else str(name)
 
 
 def _attempt_suspects(old: Side, new: Side) -> list[Change]:
@@ -169,10 +176,10 @@ def _attempt_suspects(old: Side, new: Side) -> list[Change]:
     return [Change("attempt.changes", "other", 1.0, words)]
 
 
-def _training_suspects(old: Side, new: Side) -> list[Change]:
-    """That the candidate saw fewer tokens: what it has not learned it has not lost."""
-    before, after = old.tokens_seen, new.tokens_seen
+def _training_suspects(data: DataChanges) -> list[Change]:
+    """That the candidate saw fewer tokens, over all that it came from: what it has not learned it has not lost."""
+    before, after = data.tokens
     if before is None or after is None or after >= before:
         return []
-    words = f"it was trained on {after / 1e9:.3g}B tokens, the baseline on {before / 1e9:.3g}B"
+    words = f"it was trained on {in_tokens(after)}, the baseline on {in_tokens(before).removesuffix(' tokens')}"
     return [Change("tokens_seen", "schedule", relative_change(before, after), words)]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
+from registry.checkpoints.detail import read_identities
 from registry.checkpoints.rows import CheckpointIdentity
 from registry.evals.results import EvalResult, Readings, results_of
 from registry.provenance.association import PastPair
@@ -22,10 +23,12 @@ from registry.provenance.code_changes import CodeChanges, compare_code
 from registry.provenance.config_diff import ConfigChange
 from registry.provenance.history import past_pairs
 from registry.provenance.paired import find_paired
+from registry.provenance.same_weights import of_same_weights
 from registry.provenance.score_changes import ScoreChanges, compare_scores
 from registry.provenance.sides import Side, read_recorded, read_sides
 from registry.provenance.suspect_tests import tests_of
 from registry.provenance.suspects import Suspect, rank_suspects, with_tests
+from registry.provenance.ways import Way, lineage_suspects, told, way_between
 
 __all__ = ["ANOTHER_VERSION", "CodeChanges", "Comparison", "DataChanges", "compare_checkpoints", "compare_scores"]
 
@@ -35,6 +38,7 @@ class Comparison:
     """Everything that a comparison says. `*_known`: whether each side recorded a config, an environment at all.
 
     `config_why` and `environment_why` say what is not recorded, and on which side; empty where both are whole.
+    `lineage`: how one came from the other, and `lineage_why` the same in words; empty where that is not recorded.
     """
 
     baseline: CheckpointIdentity
@@ -49,6 +53,8 @@ class Comparison:
     environment_known: tuple[bool, bool]
     environment_why: str
     suspects: tuple[Suspect, ...]
+    lineage: Way
+    lineage_why: str
 
 
 def compare_checkpoints(
@@ -67,7 +73,11 @@ def compare_checkpoints(
     sides = read_sides(session, [baseline_id, candidate_id])
     old, new = sides[baseline_id], sides[candidate_id]
     recorded = read_recorded(session, [(old, new)])
+    lineage = way_between(recorded.past, baseline_id, candidate_id)
+    names = read_identities(session, sorted({each for edge in lineage.edges for each in edge[:2]}))
     scores = _score_changes(session, old, new)
+    if lineage.same_weights:
+        scores = of_same_weights(scores, baseline_id, candidate_id)
     config = config_changes(old, new, recorded)
     data = data_changes(old, new, recorded)
     code = compare_code(old.code, new.code, mirrors)
@@ -76,7 +86,7 @@ def compare_checkpoints(
     if scores.fell:
         fallen = scores.fallen_capabilities()
         pair = (baseline_id, candidate_id)
-        changes = possible_suspects(old, new, config, data, code, environment)
+        changes = possible_suspects(old, new, lineage_suspects(lineage, names), config, data, code, environment)
         if history is None:
             history = past_pairs(session, new.project_id, fallen, without=pair, mirrors=mirrors) if changes else ()
         tests = tests_of(session, new.project_id, *pair)
@@ -96,6 +106,8 @@ def compare_checkpoints(
         environment_known=environment_known,
         environment_why=not_recorded("environment", environment_known, environment),
         suspects=tuple(suspects),
+        lineage=lineage,
+        lineage_why=told(lineage, names),
     )
 
 

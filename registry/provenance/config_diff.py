@@ -1,7 +1,8 @@
 """What differs between two configurations, value by value, and what kind of thing each difference is.
 
-Values are compared by meaning: 1e-4 is 0.0001, also as text; 1.0 is 1; "True" is true; 4GiB is 4294967296. Paths
-are compared with `-` and `_` as the same, and by the aliases below, so that the same setting of two launchers meets.
+Values are compared by meaning: 1e-4 is 0.0001, also as text; 1.0 is 1; "True" is true; 4GiB is 4294967296; 10% is 0.1.
+A bare k or M stays a text: 2k is 2000 to one launcher and 2048 to another. Paths are compared with `-` and `_` as the
+same, and by the aliases below, so that the same setting of two launchers meets.
 """
 
 import re
@@ -104,8 +105,12 @@ CLASSES: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?", re.IGNORECASE)
-_SIZE = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(kb|mb|gb|tb|kib|mib|gib|tib)", re.IGNORECASE)
-_SIZES = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_SIZE = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(kb|mb|gb|tb|kib|mib|gib|tib|%)", re.IGNORECASE)
+_SIZES: dict[str, Decimal | int] = {
+    "%": Decimal("0.01"),
+    **{unit: 1000**power for power, unit in enumerate(("kb", "mb", "gb", "tb"), start=1)},
+    **{unit: 1024**power for power, unit in enumerate(("kib", "mib", "gib", "tib"), start=1)},
+}
 _WORDS: dict[str, bool | str | None] = {
     "true": True,
     "false": False,
@@ -126,7 +131,8 @@ class ConfigChange:
     """One path that differs. `change` is added, removed or changed; `kind` one of the classes above, else model.
 
     `not_recorded_on`: the side (baseline, candidate) that recorded nothing of the whole group that the path stands in;
-    the value there is unknown then, and nothing says that it changed.
+    the value there is unknown then, and nothing says that it changed. `is_absence`: null on one side, absent on the
+    other, which is how one launcher leaves out what another writes down.
     """
 
     path: str
@@ -136,9 +142,13 @@ class ConfigChange:
     new: Any
     not_recorded_on: str | None = None
 
+    @property
+    def is_absence(self) -> bool:
+        return self.change != "changed" and canonical(self.old) is None and canonical(self.new) is None
+
 
 def canonical(value: Scalar) -> bool | str | Decimal | None:
-    """The value as it is compared: numbers by value, also those written as text or with a unit of bytes."""
+    """The value as it is compared: numbers by value, also those written as text, with a unit of bytes or in percent."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int | float):

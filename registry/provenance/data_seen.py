@@ -1,80 +1,79 @@
-"""Which data a checkpoint has seen, source by source: its own version's, and before it that of what it resumed from.
+"""Which data a checkpoint has seen, source by source: its own version's, and before it that of what it came from.
 
 A run that went on from a checkpoint of another run, or an attempt that changed the data, has seen the earlier data
-for as many tokens as that checkpoint had seen. So the tokens by source add up to the tokens seen in all.
+for as many tokens as that checkpoint had seen. So the tokens by source add up to the tokens seen in all. One that was
+fine-tuned or distilled counts anew, and has seen its parent's tokens as well; a copy has seen what its source saw.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
-from sqlalchemy import literal, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
-from registry.models import Attempt, Checkpoint, DataSource, DataVersion
+from registry.models import DataSource, DataVersion
 from registry.provenance.data_mix import Source, shares
+from registry.provenance.past import COPIES, Past
+from registry.types import Relation
 
-MAX_RESUMES = 1_000  # loads from a checkpoint that are followed back
+OWN_COUNT: Final = (Relation.FINE_TUNED.value, Relation.DISTILLED.value)
 
 Mix = dict[str, Source]
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A checkpoint on the way: the data version recorded for it and the tokens seen until then, None where unknown."""
+    """A checkpoint on the way: the data version recorded for it and the tokens seen until then, None where unknown.
+
+    `came_from`: how, from the next stage; None where training began anew there.
+    """
 
     data_version: DataVersion | None
     tokens_seen: int | None
+    came_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DataSeen:
     """`mix` None: not known. `by_lineage`: the shares are of the tokens seen, over more than one data version.
 
-    `note` says what of the past could not be counted.
+    `tokens` seen in all, None where unknown; `name` of the data version. `note`: what of the past could not be counted.
     """
 
     mix: Mapping[str, Source] | None
     by_lineage: bool = False
     note: str = ""
+    tokens: int | None = None
+    name: str | None = None
 
 
-def earlier_stages(session: Session, checkpoint_ids: Sequence[int]) -> dict[int, list[Stage]]:
-    """For each checkpoint, what its attempt loaded, what the attempt of that one loaded and so on, newest first.
+def stages_of(past: Past, checkpoint_id: int) -> list[Stage]:
+    """A checkpoint and what it came from, newest first, without copies: those have no data of their own.
 
-    One statement. What was loaded and has no record here yet ends the list with an unknown stage.
+    What was loaded and has no record here yet ends the list with an unknown stage.
     """
-    attempt, parent = aliased(Attempt), aliased(Checkpoint)
-    first = (
-        select(
-            Checkpoint.id.label("origin"),
-            Checkpoint.project_id.label("project_id"),
-            attempt.resumed_from_checkpoint_id.label("loaded"),
-            literal(1).label("depth"),
-        )
-        .join(attempt, (attempt.project_id == Checkpoint.project_id) & (attempt.id == Checkpoint.attempt_id))
-        .where(Checkpoint.id.in_(sorted(checkpoint_ids)), attempt.resumed_from_step.is_not(None))
-        .cte("path", recursive=True)
-    )
-    further = (
-        select(first.c.origin, first.c.project_id, attempt.resumed_from_checkpoint_id, first.c.depth + 1)
-        .join(parent, (parent.project_id == first.c.project_id) & (parent.id == first.c.loaded))
-        .join(attempt, (attempt.project_id == parent.project_id) & (attempt.id == parent.attempt_id))
-        .where(attempt.resumed_from_step.is_not(None), first.c.depth < MAX_RESUMES)
-    )
-    path = first.union_all(further)
-    query = (
-        select(path.c.origin, Checkpoint.tokens_seen, DataVersion)
-        .outerjoin(Checkpoint, (Checkpoint.project_id == path.c.project_id) & (Checkpoint.id == path.c.loaded))
-        .outerjoin(
-            DataVersion,
-            (DataVersion.project_id == Checkpoint.project_id) & (DataVersion.id == Checkpoint.data_version_id),
-        )
-        .order_by(path.c.origin, path.c.depth)
-    )
-    found: dict[int, list[Stage]] = {each: [] for each in checkpoint_ids}
-    for origin, tokens, version in session.execute(query):
-        found[origin].append(Stage(version, tokens))
+    found = []
+    for place, edge in past.line(checkpoint_id):
+        if edge is not None and edge.relation in COPIES and edge.child_id == place.id and edge.parent_id in past.places:
+            continue
+        relation = edge.relation if edge is not None else Relation.RESUMED.value if place.resumed else None
+        found.append(Stage(place.data_version, place.tokens_seen, relation))
+    if found and found[-1].came_from is not None:
+        found.append(Stage(None, None))
     return found
+
+
+def tokens_in_all(stages: Sequence[Stage]) -> int | None:
+    """The tokens that were seen: the newest count, and each earlier one that a fine-tuning left. None where unknown."""
+    total, begins = 0, True
+    for stage in stages:
+        if stage.came_from == Relation.MERGED or (begins and stage.tokens_seen is None):
+            return None
+        if begins:
+            total += stage.tokens_seen or 0
+        begins = stage.came_from in OWN_COUNT
+    return total if stages else None
 
 
 def read_mixes(session: Session, versions: Sequence[DataVersion]) -> dict[int, Mix]:
@@ -91,28 +90,47 @@ def read_mixes(session: Session, versions: Sequence[DataVersion]) -> dict[int, M
     return found
 
 
-def data_seen(own: Stage, earlier: Sequence[Stage], mixes: Mapping[int, Mix]) -> DataSeen:
+def data_seen(stages: Sequence[Stage], mixes: Mapping[int, Mix]) -> DataSeen:
     """The sources that a checkpoint has seen. Of one data version only, its mix as it is recorded.
 
     A stage whose mix is unknown counts as one source, named as its data version is.
     """
+    own = stages[0]
+    declared = mixes.get(own.data_version.id) if own.data_version is not None else None
+    known = DataSeen(
+        declared, tokens=tokens_in_all(stages), name=own.data_version.name if own.data_version is not None else None
+    )
+    if own.came_from == Relation.MERGED:
+        return replace(known, note="it merges weights, and what its parents saw is not counted")
     if own.data_version is None:
-        return DataSeen(None)
-    declared = mixes.get(own.data_version.id)
-    if all(stage.data_version is not None and stage.data_version.id == own.data_version.id for stage in earlier):
-        return DataSeen(declared)
+        return known
+    if all(stage.data_version is not None and stage.data_version.id == own.data_version.id for stage in stages):
+        return known
     tokens: dict[str, float] = {}
-    stages = [own, *earlier]
-    for place, stage in enumerate(stages):
-        before = stages[place + 1].tokens_seen if place + 1 < len(stages) else 0
-        if stage.data_version is None or stage.tokens_seen is None or before is None or before > stage.tokens_seen:
-            return DataSeen(declared, note="what was seen before it resumed from another checkpoint is not counted")
+    for stage, earlier in zip(stages, [*stages[1:], None], strict=True):
+        amount = _tokens_of(stage, earlier)
+        if amount is None or stage.data_version is None:
+            way = (own.came_from or Relation.RESUMED.value).removesuffix("_from").replace("_", "-")
+            how = "resumed" if way == "resumed" else f"was {way}"
+            return replace(known, note=f"what was seen before it {how} from another checkpoint is not counted")
         for source, share in _shares(stage.data_version, mixes).items():
-            tokens[source] = tokens.get(source, 0.0) + share * (stage.tokens_seen - before)
+            tokens[source] = tokens.get(source, 0.0) + share * amount
     if not any(tokens.values()):
-        return DataSeen(declared)
-    seen = {source: Source(None, amount) for source, amount in tokens.items() if amount}
-    return DataSeen(seen, by_lineage=True)
+        return known
+    return replace(
+        known, mix={source: Source(None, amount) for source, amount in tokens.items() if amount}, by_lineage=True
+    )
+
+
+def _tokens_of(stage: Stage, earlier: Stage | None) -> int | None:
+    """The tokens seen in a stage alone; None where that is not known."""
+    if stage.tokens_seen is None or stage.came_from == Relation.MERGED:
+        return None
+    if earlier is None or stage.came_from in OWN_COUNT:
+        return stage.tokens_seen
+    if earlier.tokens_seen is None or earlier.tokens_seen > stage.tokens_seen:
+        return None
+    return stage.tokens_seen - earlier.tokens_seen
 
 
 def _shares(version: DataVersion, mixes: Mapping[int, Mix]) -> Mapping[str, float]:

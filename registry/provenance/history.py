@@ -23,6 +23,7 @@ from registry.provenance.code_changes import compare_code
 from registry.provenance.score_changes import compare_scores
 from registry.provenance.sides import read_recorded, read_sides
 from registry.provenance.suspects import Change
+from registry.provenance.ways import lineage_suspects, way_between
 from registry.types import LOSSLESS
 from registry.upsert import chunks
 
@@ -221,6 +222,7 @@ def _computed(session: Session, project_id: int, keys: Sequence[_Key], mirrors: 
         changes: list[Change] = possible_suspects(
             old,
             new,
+            lineage_suspects(way_between(recorded.past, old_id, new_id), {}),
             config_changes(old, new, recorded),
             data_changes(old, new, recorded),
             compare_code(old.code, new.code, mirrors),

@@ -6,13 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from registry.evals import significance
 from registry.evals.catalogue import Benchmark
+from registry.evals.columns import off_scale as is_off_scale
 from registry.evals.normalise import TOP, is_logarithmic, orient
 from registry.evals.results import EvalResult
 from registry.evals.significance import Change
 from registry.evals.standard_error import StandardError, choose_standard_error
 
+LIMITS = {"fraction": "0 to 1", "percent": "-100 to 100", "ten": "0 to 10"}
 OF_ITEMS = ("items_digest",)  # keys that say which items were asked
 Lookup = Callable[[str, str, str], Benchmark]  # (benchmark, metric, filter) -> how its figures read
 
@@ -85,18 +89,24 @@ def matched(old: Sequence[EvalResult], new: Sequence[EvalResult], lookup: Lookup
     return Pair(old[0], new[0], benchmark, difference_of_keys(old[0], new[0]), comparable=False)
 
 
+def off_scale(value: float, benchmark: Benchmark, metric: str) -> str:
+    """Why a value cannot be one of the benchmark's scale: it was reported in another, and is not rescaled by guess."""
+    if is_logarithmic(benchmark, metric) and value <= 0:
+        return f"{value:g} is no perplexity, which lies above 0"
+    if benchmark.scale in TOP and is_off_scale(np.array([value]), benchmark).any():
+        return f"{value:g} lies outside the {benchmark.scale} scale ({LIMITS[benchmark.scale]})"
+    return ""
+
+
 def tested(pair: Pair, counts: PairedCounts | None) -> Pair:
     if pair.problem:
         return pair
     for side, row in (("baseline", pair.old), ("candidate", pair.new)):
-        top = TOP.get(pair.benchmark.scale, math.inf)
         if not math.isfinite(row.value):
             return replace(pair, problem=f"the {side}'s value is {_special(row.value)}", comparable=False)
-        if row.value > top * (1 + 1e-9):
-            scale = f"the {side}'s value {row.value:g} lies outside the {pair.benchmark.scale} scale (at most {top:g})"
-            return replace(pair, problem=scale, comparable=False)
-        if is_logarithmic(pair.benchmark, row.metric) and row.value <= 0:
-            return replace(pair, problem=f"the {side}'s perplexity is {row.value:g}", comparable=False)
+        wrong = off_scale(row.value, pair.benchmark, row.metric)
+        if wrong:
+            return replace(pair, problem=f"the {side}'s value {wrong}", comparable=False)
     metric = pair.old.metric
     errors = [
         choose_standard_error(row.value, row.stderr, row.n_samples, pair.benchmark, metric)

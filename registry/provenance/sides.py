@@ -14,7 +14,8 @@ from registry.checkpoints.rows import CheckpointIdentity, RunName
 from registry.ids import to_text
 from registry.models import Attempt, Checkpoint, CodeVersion, Config, DataVersion, Environment, Layout, Project, Run
 from registry.provenance.config_diff import Scalar
-from registry.provenance.data_seen import Mix, Stage, earlier_stages, read_mixes
+from registry.provenance.data_seen import Mix, read_mixes
+from registry.provenance.past import Past, Place, read_past
 from registry.snapshots import CodeSpec, flatten
 from registry.upsert import chunks
 
@@ -35,16 +36,16 @@ class Side:
     data_version: DataVersion | None
     code: CodeSpec | None
     attempt_changes: str | None
-    resumed: bool
+    place: Place
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What some sides share, by id: configs and environments flattened, mixes, and what each side had seen before."""
+    """What some sides share, by id: configs and environments flattened, mixes; and what the sides came from."""
 
     configs: Mapping[int, Mapping[str, Scalar]] = field(default_factory=dict)
     environments: Mapping[int, Mapping[str, Scalar]] = field(default_factory=dict)
-    earlier: Mapping[int, Sequence[Stage]] = field(default_factory=dict)
+    past: Past = field(default_factory=Past)
     mixes: Mapping[int, Mix] = field(default_factory=dict)
 
 
@@ -102,18 +103,19 @@ def _side(
         data_version=data,
         code=None if code is None else CodeSpec(code.commit, code.dirty, code.diff_digest, code.remote),
         attempt_changes=attempt.changes,
-        resumed=attempt.resumed_from_step is not None,
+        place=Place(
+            *(checkpoint.id, checkpoint.project_id, checkpoint.attempt_id, checkpoint.step, checkpoint.tokens_seen),
+            *(data, attempt.resumed_from_step is not None, attempt.resumed_from_checkpoint_id),
+        ),
     )
 
 
 def read_recorded(session: Session, pairs: Sequence[Pair]) -> Recorded:
-    """What the sides of these pairs share, in at most four statements for any number of pairs."""
+    """What the sides of these pairs share: four statements for any number of pairs, more where they have parents."""
     sides = list({side.identity.id: side for pair in pairs for side in pair}.values())
-    resumed = [each.identity.id for each in sides if each.resumed]
-    earlier = {key: stages for chunk in chunks(resumed) for key, stages in earlier_stages(session, chunk).items()}
-    stages = [Stage(each.data_version, each.tokens_seen) for each in sides]
-    stages += [stage for path in earlier.values() for stage in path]
-    versions = {stage.data_version.id: stage.data_version for stage in stages if stage.data_version is not None}
+    past = read_past(session, [each.place for each in sides])
+    found = (place.data_version for place in past.places.values())
+    versions = {version.id: version for version in found if version is not None}
     differing = [
         [(side.project_id, getattr(side, name)) for pair in pairs if _differ(pair, name) for side in pair]
         for name in ("config_id", "environment_id")
@@ -121,7 +123,7 @@ def read_recorded(session: Session, pairs: Sequence[Pair]) -> Recorded:
     return Recorded(
         _bodies(session, Config, differing[0]),
         _bodies(session, Environment, differing[1]),
-        earlier,
+        past,
         read_mixes(session, list(versions.values())),
     )
 

@@ -20,6 +20,8 @@ from registry.wording import counted
 PRIOR_TIED_SOURCE = 3.0  # a data source that teaches the very capability
 PRIOR_LEARNING_RATE = 1.5
 PRIOR_FEEDING = 1.0  # sequence length, loader code, tokenizer, another data version: what the model sees, and how
+PRIOR_DIRECT = 3.0  # the one was made from the other by this alone: quantised, merged, distilled, fine-tuned
+PRIOR_ON_THE_WAY = 1.0  # such an edge among others
 PRIOR_OTHER = 0.3
 PRIOR_INERT = 0.02
 
@@ -56,6 +58,7 @@ class Change:
     magnitude: float
     words: str
     source: str | None = None  # the data source, where it is one
+    direct: bool = False  # it is how the one came from the other, with nothing else between
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +104,11 @@ def relative_change(old: float, new: float) -> float:
 def changes_of_config(changes: Iterable[ConfigChange], within: str = "config") -> list[Change]:
     """One change per path; the positions of a list count as one path. `within` is where the paths belong.
 
-    What one side did not record at all is no change that anybody knows of.
+    What one side did not record at all is no change that anybody knows of, and a null is as good as an absent value.
     """
     found: dict[str, Change] = {}
     for each in changes:
-        if each.not_recorded_on is not None:
+        if each.not_recorded_on is not None or each.is_absence:
             continue
         path = _POSITION.sub("", canonical_path(each.path))
         words = f"{each.path} {_told(each)}"
@@ -143,6 +146,8 @@ def changes_of_mix(mix: MixChange) -> list[Change]:
         old, new, unit = each.old_tokens, each.new_tokens, "tokens"
         if old is None or new is None:
             old, new, unit = each.old_share, each.new_share, "share"
+        if unit == "tokens" and relative_change(old, new) < 1e-9:
+            continue  # as much of it was seen; only what was seen of others moved its share
         amounts = f"{_amount(old, unit)} to {_amount(new, unit)}"
         words = f"data source {each.source} went from {amounts}"
         found.append(Change(f"data.{each.source}", "data", relative_change(old, new), words, each.source))
@@ -150,11 +155,23 @@ def changes_of_mix(mix: MixChange) -> list[Change]:
 
 
 def _amount(value: float, unit: str) -> str:
-    return f"{100 * value:.1f} % of the mix" if unit == "share" else f"{value / 1e9:.3g}B tokens"
+    return f"{100 * value:.1f} % of the mix" if unit == "share" else in_tokens(value)
+
+
+def in_tokens(value: float) -> str:
+    """30B tokens, 1.5M tokens, 50k tokens, 300 tokens."""
+    for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{letter} tokens"
+    return f"{value:.0f} tokens"
 
 
 def prior(change: Change, capabilities: Iterable[str]) -> tuple[float, str]:
     """(assumed prior, why): the largest that any of the fallen capabilities gives it."""
+    if change.kind == "lineage":
+        if change.direct:
+            return PRIOR_DIRECT, "it made the one from the other"
+        return PRIOR_ON_THE_WAY, "it lies on the way from one to the other"
     if change.kind == "inert":
         return PRIOR_INERT, "it should not reach the model at all"
     if change.source is not None:
@@ -177,7 +194,10 @@ def prior(change: Change, capabilities: Iterable[str]) -> tuple[float, str]:
 def rank_suspects(
     changes: Sequence[Change], capabilities: Sequence[str], history: Iterable[PastPair] = ()
 ) -> list[Suspect]:
-    """The suspects for a fall of `capabilities`, strongest first; with no history every likelihood ratio is 1."""
+    """The suspects for a fall of `capabilities`, strongest first; with no history every likelihood ratio is 1.
+
+    How the one was made from the other comes before all else, since the rest may follow from it.
+    """
     by_key = {change.key: change for change in changes}
     pairs = list(history)
     known = associate(list(by_key), pairs) if pairs else {}
@@ -189,7 +209,8 @@ def rank_suspects(
         scored.append((best[0] * best[2] * best[3], members, best))
     total = sum(score for score, _, _ in scored)
     suspects = [_suspect(score / total if total else 0.0, members, best, known) for score, members, best in scored]
-    return sorted(suspects, key=lambda suspect: (-suspect.share, suspect.changes))
+    direct = {change.key for change in changes if change.direct}
+    return sorted(suspects, key=lambda each: (direct.isdisjoint(each.changes), -each.share, each.changes))
 
 
 def _ratio(association: Association | None) -> float:

@@ -114,6 +114,29 @@ def test_a_score_that_is_no_finite_number_is_refused(client: TestClient, session
     assert answer.json()["errors"][0]["pointer"] == "/value"
 
 
+@pytest.mark.parametrize("value", [55, -0.1, 1.001])
+def test_a_score_of_another_scale_is_refused_in_words(client: TestClient, session: Session, value: float) -> None:
+    path = path_of(session, 3)
+    found = start(client, path).json()
+    answer = client.post(f"/api/v1/bisects/{found['id']}/observations", json={"checkpoint": path[1], "value": value})
+    assert (answer.status_code, answer.json()["type"]) == (422, "/problems/bisect-off-scale")
+    assert answer.json()["errors"] == [
+        {"pointer": "/value", "detail": f"{value:g} lies outside the fraction scale (0 to 1)"}
+    ]
+    assert client.get(f"/api/v1/bisects/{found['id']}").json() == found
+
+
+def test_an_imported_score_of_another_scale_is_left_out_and_named(client: TestClient, session: Session) -> None:
+    path = path_of(session)
+    found = start(client, path).json()
+    score = [{"benchmark": "mmlu", "metric": "acc", "value": 60.0, "n_samples": 14042}]
+    assert client.post(f"/api/v1/checkpoints/{path[4]}/scores", json=score).status_code == 200
+    now = client.get(f"/api/v1/bisects/{found['id']}").json()
+    assert (now["evaluations"], now["next"]) == ([], found["next"])
+    assert [(each["checkpoint"]["id"], each["value"]) for each in now["skipped"]] == [(path[4], 60.0)]
+    assert "1 score was left out: 60 lies outside the fraction scale" in now["why"]
+
+
 def test_checkpoints_of_two_projects_have_no_way(client: TestClient, session: Session) -> None:
     one, two = path_of(session, 2), path_of(session, 2)
     answer = start(client, [one[0], two[1]])

@@ -7,10 +7,12 @@ import pytest
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
+from registry.checkpoints.registration import ParentSpec
 from registry.evals.scores import NewScore
 from registry.ids import to_text
 from registry.snapshots import DataSpec, SourceSpec
-from tests.factories import make_checkpoint, make_run
+from registry.types import Relation
+from tests.factories import make_checkpoint, make_project, make_run
 
 
 def compared(client: TestClient, baseline: int, candidate: int) -> dict[str, Any]:
@@ -91,3 +93,25 @@ def test_another_data_set_without_a_mix_has_no_distance(client: TestClient, sess
     found = compared(client, *made)["data_changes"]
     assert (found["total_variation"], found["by_lineage"]) == (None, False)
     assert found["why"] == "another data version (c4 → pile); their mixes are not recorded"
+
+
+def test_how_the_candidate_came_from_the_baseline_is_answered(client: TestClient, session: Session) -> None:
+    project = make_project(session)
+    old = make_checkpoint(
+        session, make_run(session, project), 1, scores=[NewScore("mmlu", 0.6, metric="acc", n_samples=14042)]
+    )
+    new = make_checkpoint(
+        session,
+        make_run(session, project),
+        1,
+        scores=[NewScore("mmlu", 0.5, metric="acc", n_samples=14042)],
+        parents=[ParentSpec(old, Relation.QUANTISED)],
+    )
+    pair = {"baseline": to_text(old), "candidate": to_text(new)}
+    found = client.post("/api/v1/compare", json=pair).json()
+    edge = {"child": to_text(new), "parent": to_text(old), "relation": "quantised_from", "lossless": False}
+    assert (found["lineage"], found["lineage_why"]) == ([edge], "the candidate was quantised from the baseline")
+    assert [each["changes"] for each in found["suspects"]] == [["lineage.quantised_from"]]
+    itself = client.post("/api/v1/compare", json=pair | {"candidate": pair["baseline"]}).json()
+    assert [(each["verdict"], each["why"]) for each in itself["scores"]] == [("unchanged", "the same weights")]
+    assert (itself["lineage"], itself["lineage_why"], itself["suspects"]) == ([], "", [])

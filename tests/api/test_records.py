@@ -7,11 +7,12 @@ import pytest
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
+from registry.checkpoints.registration import ParentSpec
 from registry.db import Database
 from registry.evals.scores import NewScore
 from registry.ids import to_text
 from registry.tokens import issue_token
-from registry.types import Scope
+from registry.types import Relation, Scope
 from tests.api.conftest import client_of
 from tests.factories import make_checkpoint, make_project, make_run, make_score
 
@@ -42,6 +43,34 @@ def test_a_kept_answer_stays_as_it_was_when_the_scores_change(client: TestClient
     assert found == row
     assert (found["answer"], found["request"], found["note"]) == (before, request, "why we rolled back")
     assert found["url"].endswith(f"/decisions/{row['id']}")
+
+
+def test_a_kept_answer_stays_as_it_was_whatever_else_is_recorded_later(client: TestClient, session: Session) -> None:
+    project = make_project(session)
+    source = make_checkpoint(session, make_run(session, project), 1, scores=[mmlu(0.6)], config={"lr": 1})
+    parents = [ParentSpec(source, Relation.QUANTISED)]
+    made = make_checkpoint(
+        session, make_run(session, project), 1, scores=[mmlu(0.5)], config={"lr": 2}, parents=parents
+    )
+    request = {"baseline": to_text(source), "candidate": to_text(made)}
+    row = keep(client, "compare", request).json()
+    assert row["answer"]["lineage_why"] == "the candidate was quantised from the baseline"
+    assert [each["changes"] for each in row["answer"]["suspects"]] == [
+        ["lineage.quantised_from"],
+        ["config.learning_rate"],
+    ]
+    cleared = request | {"changes": ["lineage.quantised_from"], "verdict": "cleared"}
+    assert client.post("/api/v1/suspects", json=cleared).status_code == 200
+    own = {"capability": "math", "chance": 0.0, "direction": "lower"}
+    assert client.put(f"/api/v1/projects/{project.name}/benchmarks/mmlu", json=own).status_code in (200, 201)
+    patched = client.patch(
+        f"/api/v1/checkpoints/{request['candidate']}",
+        json={"milestone": True, "notes": "later"},
+        headers={"Content-Type": "application/merge-patch+json"},
+    )
+    assert patched.status_code == 200, patched.text
+    assert client.post("/api/v1/compare", json=request).json() != row["answer"]
+    assert client.get(f"/api/v1/decisions/{row['id']}").json() == row
 
 
 def int_of(text: str) -> int:

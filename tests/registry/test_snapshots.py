@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 from sqlalchemy.orm import Session
 
 from registry import strict_json
@@ -27,6 +27,7 @@ from registry.snapshots import (
     keep_data_versions,
     keep_environments,
     keep_layouts,
+    refuse_too_many_paths,
 )
 from tests.factories import make_checkpoint, make_project, make_run
 
@@ -205,6 +206,36 @@ def test_a_config_of_too_many_paths_is_refused_and_nothing_of_it_is_kept(session
     with pytest.raises(ConfigTooLarge, match="more than 20000 paths"), session.begin_nested():
         keep_configs(session, project.id, [{"a": list(range(MAX_PATHS + 1))}])
     assert (count(session, Config), count(session, ConfigEntry)) == (1, MAX_PATHS)
+
+
+def test_a_config_of_too_many_paths_is_refused_before_anything_else_is_done(session: Session) -> None:
+    project = make_project(session)
+    deep: Any = list(range(MAX_PATHS + 1))
+    for _ in range(strict_json.MAX_DEPTH + 1):
+        deep = {"a": deep}
+    asked: list[str] = []
+    engine = session.get_bind().engine
+    listener = lambda *args: asked.append(args[2])  # noqa: E731
+    event.listen(engine, "before_cursor_execute", listener)
+    with pytest.raises(ConfigTooLarge, match="more than 20000 paths"):
+        keep_configs(session, project.id, [{"fine": 1}, deep])
+    event.remove(engine, "before_cursor_execute", listener)
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {str(number): {} for number in range(MAX_PATHS)},
+        {str(number): [[], None] for number in range(MAX_PATHS // 2)},
+        {"a": [{"b": [1] * 100}] * (MAX_PATHS // 100)},
+    ],
+)
+def test_as_many_paths_as_are_accepted_are_counted_as_they_are_flattened(config: dict[str, Any]) -> None:
+    assert len(list(flatten(config))) == MAX_PATHS
+    refuse_too_many_paths(config)
+    with pytest.raises(ConfigTooLarge):
+        refuse_too_many_paths(config | {"more": None})
 
 
 # Data versions

@@ -10,12 +10,13 @@ from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 from registry.aliases import move_alias
-from registry.checkpoints.registration import ReplicaSpec
+from registry.checkpoints.registration import ParentSpec, ReplicaSpec
 from registry.evals.scores import NewScore
 from registry.ids import to_text
 from registry.resume_points import ResumePoint
 from registry.runs import RunRow
 from registry.snapshots import DataSpec, SourceSpec
+from registry.types import Relation
 from tests.factories import ALL_PIECES, at, make_attempt, make_checkpoint, make_project, make_run
 from tests.ui.reading import Page
 
@@ -323,6 +324,36 @@ def test_what_was_seen_before_a_fork_is_counted_in_the_mix(browser: TestClient, 
     page = read(browser, f"/compare?baseline={to_text(old)}&candidate={to_text(new)}")
     assert "10% of the tokens seen came from other sources" in page.text
     assert "90.0%" in page.text
+
+
+def test_how_the_candidate_was_made_is_the_first_thing_said_of_a_fall(browser: TestClient, session: Session) -> None:
+    project = make_project(session)
+    source = make_checkpoint(session, make_run(session, project), 10, scores=[scored("boolq", 0.8, "acc", 3270)])
+    parents = [ParentSpec(source, Relation.QUANTISED)]
+    made = make_checkpoint(
+        session, make_run(session, project), 10, scores=[scored("boolq", 0.7, "acc", 3270)], parents=parents
+    )
+    page = read(browser, f"/compare?baseline={to_text(source)}&candidate={to_text(made)}")
+    assert page.answer.endswith("; the candidate was quantised from the baseline.")
+    assert "The candidate was quantised from the baseline." in page.text
+    assert "lineage.quantised_from" in page.text
+
+
+def test_copies_have_the_same_weights_whatever_their_evaluations_say(browser: TestClient, session: Session) -> None:
+    project = make_project(session)
+    source = make_checkpoint(session, make_run(session, project), 10, scores=[scored("boolq", 0.8, "acc", 3270)])
+    parents = [ParentSpec(source, Relation.CONVERTED)]
+
+    def compared(scores: list[NewScore]) -> Page:
+        copy = make_checkpoint(session, make_run(session, project), 10, scores=scores, parents=parents)
+        return read(browser, f"/compare?baseline={to_text(source)}&candidate={to_text(copy)}")
+
+    same, other = compared([]), compared([scored("boolq", 0.7, "acc", 3270)])
+    assert same.answer == "The two have the same weights: nothing got better or worse."
+    assert "the same evaluation" in same.text
+    assert other.answer == "The two have the same weights, but 1 evaluation differs."
+    assert "evaluation noise or another way of evaluating: the weights are the same" in other.text
+    assert "Suspects" not in other.text
 
 
 def test_different_ways_of_evaluating_are_not_compared(browser: TestClient, session: Session) -> None:

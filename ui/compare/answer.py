@@ -31,6 +31,8 @@ def compare_answer(found: Comparison | None) -> Answer:
         return Answer(f"{_moved(maybe, 'may have fallen')}; {_cause(found)}.", "warn", _also(rose, "rose"))
     if rose:
         return Answer(f"{_moved(rose, 'rose')}; nothing fell beyond its uncertainty.", "good")
+    if found.lineage.same_weights:
+        return _same_weights(found)
     if not scores.scores:
         return Answer(
             "The scores cannot be compared: no benchmark was evaluated on both.", "unknown", _cause_alone(found)
@@ -38,6 +40,18 @@ def compare_answer(found: Comparison | None) -> Answer:
     if all(each.verdict == "not_comparable" for each in scores.scores):
         return Answer("The scores cannot be compared: they were evaluated in different ways.", "unknown")
     return Answer("No score changed beyond its uncertainty.", "plain", _cause_alone(found))
+
+
+def _same_weights(found: Comparison) -> Answer:
+    differ = sum(each.verdict == "inconclusive" for each in found.scores.scores)
+    if not differ:
+        return Answer("The two have the same weights: nothing got better or worse.", "plain")
+    named = filters.plural(differ, "evaluation")
+    return Answer(
+        f"The two have the same weights, but {named} {'differs' if differ == 1 else 'differ'}.",
+        "warn",
+        "That is evaluation noise, or they were evaluated in another way.",
+    )
 
 
 def _moved(rows: Sequence[CapabilityComparison], verb: str) -> str:
@@ -69,6 +83,8 @@ def _cause(found: Comparison) -> str:
     if first.changes == ("data_version",):
         data = found.data_changes
         return f"another data version ({data.baseline} → {data.candidate}) is the first suspect"
+    if all(change.startswith("lineage.") for change in first.changes):
+        return found.lineage_why
     if all(change.startswith("data.") for change in first.changes):
         return f"the data mix changed most ({named})"
     return f"{named} is the first suspect"

@@ -53,6 +53,7 @@ def compare_context(
         code_files=tuple(ChangeRow(each.path, each.change, each.kind, "", "") for each in found.code_changes.files),
         environment_changes=tuple(change_row(each) for each in found.environment_changes),
         environment_words=environment_words_of(found),
+        lineage=_sentence(found.lineage_why),
         suspects=tuple(_suspect_row(each) for each in found.suspects),
         log=tuple(
             CommitRow(each.commit[:12], datetime.fromtimestamp(each.at, UTC), each.subject)
@@ -65,6 +66,10 @@ def compare_context(
         swap_href=address("/compare", baseline=typed[1], candidate=typed[0]),
         csv_href=address("/compare.csv", **here),
     )
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}." if words else ""
 
 
 def _actions(found: Comparison, old: CheckpointRef, new: CheckpointRef) -> tuple[Link, ...]:

@@ -85,6 +85,7 @@ class CompareContext:
     code_files: tuple[ChangeRow, ...] = ()
     environment_changes: tuple[ChangeRow, ...] = ()
     environment_words: str = ""
+    lineage: str = ""
     suspects: tuple[SuspectRow, ...] = ()
     only_baseline: int = 0
     only_candidate: int = 0

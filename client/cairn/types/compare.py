@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cairn.reading import ANY, MAPPING, NUMBER, TEXT, TEXTS, many, one
+from cairn.reading import ANY, ITEMS, MAPPING, NUMBER, TEXT, TEXTS, many, one
 from cairn.types.base import Answer
 from cairn.types.checkpoints import CheckpointRef
 
@@ -77,3 +77,5 @@ class Comparison(Answer):
     code_changes: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
     environment_changes: tuple[ConfigChange, ...] = field(default=(), metadata=many(ConfigChange))
     suspects: tuple[Suspect, ...] = field(default=(), metadata=many(Suspect))
+    lineage: tuple[Any, ...] = field(default=(), metadata=ITEMS)
+    lineage_why: str = field(default="", metadata=TEXT)

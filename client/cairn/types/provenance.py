@@ -46,6 +46,7 @@ class Bisect(Answer):
     capability: str | None = field(default=None, metadata=TEXT)
     benchmarks: tuple[str, ...] = field(default=(), metadata=TEXTS)
     evaluations: tuple[Any, ...] = field(default=(), metadata=ITEMS)
+    skipped: tuple[Any, ...] = field(default=(), metadata=ITEMS)
     why: str = field(default="", metadata=TEXT)
 
 

@@ -1,7 +1,7 @@
 """Start a search, take scores as they arrive, and say what to evaluate next."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,13 +15,13 @@ from registry.evals.catalogue import catalogue
 from registry.evals.known import nearest_capabilities
 from registry.evals.normalise import orient
 from registry.ids import from_text, to_text
-from registry.models import Bisect, BisectObservation
-from registry.provenance.bisect.measures import Measured, Measures, require_fall
+from registry.models import Bisect
+from registry.provenance.bisect.evidence import Rejected, evidence
+from registry.provenance.bisect.measures import Measured, Measures
 from registry.provenance.bisect.paths import path_between, restorable
 from registry.provenance.bisect.posterior import (
     SURE,
     Ask,
-    Seen,
     bad_probabilities,
     credible_set,
     gap_probabilities,
@@ -34,18 +34,22 @@ from registry.provenance.bisect.states import (
     find_same,
     keep_bisect,
     keep_observation,
-    observations_of,
     read_bisect,
+    target_of,
 )
-from registry.wording import counted
+from registry.wording import counted, was
 
-BETTER = 0.95  # of the error before: less of a gain is the same evaluation once more
 DISCORDANCE = 0.15  # assumed: the share of items whose answer changes between two neighbours
 
 
 class NotOfThisSearch(Invalid):
     code = "bisect-other-checkpoint"
     title = "The checkpoint is not one of this search"
+
+
+class OffScale(Invalid):
+    code = "bisect-off-scale"
+    title = "The score lies outside the benchmark's scale"
 
 
 class UnknownCapability(Invalid):
@@ -84,10 +88,21 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
+class Skipped:
+    """A score that is kept and does not count, since it cannot be of the benchmark's scale."""
+
+    checkpoint: CheckpointIdentity
+    value: float
+    source: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class BisectAnswer:
     """`posterior`: every gap in order. `credible`: the places in it of the shortest stretch that holds 95 %.
 
-    `left_out`: checkpoints on the way without a copy to evaluate and without a score. `why`: how it stands, in words.
+    `left_out`: checkpoints on the way without a copy to evaluate and without a score. `skipped`: scores that cannot
+    count. `why`: how it stands, in words.
     """
 
     id: int
@@ -106,6 +121,7 @@ class BisectAnswer:
     left_out: int
     done: bool
     why: str
+    skipped: tuple[Skipped, ...] = ()
 
     @property
     def gap(self) -> Gap:
@@ -138,7 +154,7 @@ def start_bisect(
         raise NotOfThisSearch(f"Nothing lies between: {message}.", errors=[FieldError("/bad", message)])
     path = path_between(session, project_id, good_id, bad_id)
     measures = Measures(session, project_id, good_id, [bad_id], target)
-    fall = require_fall(measures.measured(bad_id), target)
+    fall = measures.require_fall(bad_id)
     good = measures.measured(good_id, fall.what)
     good_value = _oriented(measures, fall, good.value if good is not None else fall.value)
     stretch, top = measures.span(fall.what)
@@ -183,11 +199,16 @@ def observe(
     n_samples: int | None = None,
     actor: str,
 ) -> BisectAnswer:
-    """Take a score measured for the search. Raises BisectNotFound, NotOfThisSearch."""
+    """Take a score measured for the search. Raises BisectNotFound, NotOfThisSearch, OffScale."""
     row = read_bisect(session, bisect_id)
     if checkpoint_id not in _path(row):
         message = f"{to_text(checkpoint_id)} is not on the way from the good one to the bad one"
         raise NotOfThisSearch(f"That score tells nothing here: {message}.", errors=[FieldError("/checkpoint", message)])
+    target = target_of(row)
+    measures = Measures(session, row.project_id, row.good_id, [row.bad_id], target)
+    message = measures.off_scale(value, _what(row, measures))
+    if message:
+        raise OffScale(f"That is no score of {target.name}: {message}.", errors=[FieldError("/value", message)])
     keep_observation(session, row, checkpoint_id, value=value, stderr=stderr, n_samples=n_samples, actor=actor)
     return get_bisect(session, bisect_id)
 
@@ -201,34 +222,35 @@ def get_bisect(session: Session, bisect_id: int) -> BisectAnswer:
     """How the search stands now, from its question, what was posted and what is recorded. Raises BisectNotFound."""
     row = read_bisect(session, bisect_id)
     path = _path(row)
-    target = Target(row.benchmark, row.metric, row.filter, row.capability)
+    target = target_of(row)
     measures = Measures(session, row.project_id, row.good_id, path[1:], target)
-    fall = measures.measured(row.bad_id)
-    what = fall.what if fall is not None else (row.benchmark or "", row.metric or "", row.filter or "")
+    what = _what(row, measures)
     places = restorable(session, row.project_id, path)
-    seen = _seen(session, row, path, measures, what)
+    taken, skipped = evidence(session, row, path, measures, what)
+    seen = {key: each.seen for key, each in taken.items()}
     points = [each for each in path if each in (row.good_id, row.bad_id) or each in places or each in seen]
     at = {identity: place for place, identity in enumerate(points)}
     drop = row.good_level - row.bad_level
-    gaps = gap_probabilities(len(points) - 1, drop, {at[key]: each for key, (each, _, _) in seen.items()})
+    gaps = gap_probabilities(len(points) - 1, drop, {at[key]: each for key, each in seen.items()})
     bad = bad_probabilities(gaps)
     items = items_for(row.drop_size, row.discordance)
     ask = next_ask(
         gaps,
-        {at[key]: each for key, (each, _, _) in seen.items()},
+        {at[key]: each for key, each in seen.items()},
         [at[each] for each in places if each in at],
         items,
         measures.most_items(what),
     )
-    names = read_identities(session, points)
+    names = read_identities(session, [*points, *(each.checkpoint_id for each in skipped)])
     posterior = tuple(
         Gap(names[points[place]], names[points[place + 1]], float(gaps[place])) for place in range(len(gaps))
     )
     evaluations = tuple(
         Evaluation(
-            *(names[key], value, each.delta, each.stderr, each.items, source, float(bad[at[key]])),
+            *(names[key], each.value, each.seen.delta, each.seen.stderr, each.seen.items, each.source),
+            float(bad[at[key]]),
         )
-        for key, (each, value, source) in sorted(seen.items(), key=lambda item: at[item[0]])
+        for key, each in sorted(taken.items(), key=lambda item: at[item[0]])
     )
     upcoming = None
     if ask is not None:
@@ -251,70 +273,32 @@ def get_bisect(session: Session, bisect_id: int) -> BisectAnswer:
         evaluations=evaluations,
         left_out=len(path) - len(points),
         done=ask is None,
-        why=_told(posterior, credible, ask, len(evaluations), len(path) - len(points)),
+        why=_told(posterior, credible, ask, len(evaluations), _rest(len(path) - len(points), skipped)),
+        skipped=tuple(Skipped(names[each.checkpoint_id], each.value, each.source, each.why) for each in skipped),
     )
 
 
-_Taken = tuple[Seen, float, str]  # what it says, the value as measured, where it came from
+def _what(row: Bisect, measures: Measures) -> tuple[str, ...]:
+    """Which metric the search compares: that in which the two ends differ, while both have a score."""
+    fall = measures.measured(row.bad_id)
+    return fall.what if fall is not None else (row.benchmark or "", row.metric or "", row.filter or "")
 
 
-def _seen(
-    session: Session, row: Bisect, path: Sequence[int], measures: Measures, what: tuple[str, ...]
-) -> Mapping[int, _Taken]:
-    """For each point between the ends the score that counts: that with the smallest error, posted or recorded."""
-    found: dict[int, _Taken] = {}
-    for checkpoint_id in path[1:-1]:
-        each = measures.measured(checkpoint_id, what)
-        if each is not None:
-            found[checkpoint_id] = (Seen(each.delta, each.stderr, each.items), each.value, "recorded")
-    stretch, top = measures.span(what)
-    asked = items_for(row.drop_size, row.discordance)
-    whole = measures.most_items(what)
-    for posted in observations_of(session, row):
-        if posted.checkpoint_id in (row.good_id, row.bad_id):
-            continue
-        items = posted.n_samples or asked
-        stderr = _stderr_of(posted, row, (stretch, top), items, whole)
-        delta = _value_of(posted, measures, what) - row.good_level
-        before = found.get(posted.checkpoint_id)
-        if before is None or stderr < before[0].stderr * BETTER:
-            found[posted.checkpoint_id] = (Seen(delta, stderr, items), posted.value, "posted")
-        elif before[2] == "posted":
-            found[posted.checkpoint_id] = (
-                Seen(before[0].delta, before[0].stderr, before[0].items, repeated=True),
-                *before[1:],
-            )
-    return found
+def _rest(left_out: int, skipped: Sequence[Rejected]) -> str:
+    """What does not count, and why."""
+    said = ""
+    if left_out:
+        said = f"; {left_out} more on the way {'has' if left_out == 1 else 'have'} no copy to evaluate"
+    if skipped:
+        reasons = "; ".join(dict.fromkeys(each.why for each in skipped[:3]))
+        said += f"; {counted(len(skipped), 'score')} {was(len(skipped))} left out: {reasons}"
+    return said
 
 
-def _value_of(posted: BisectObservation, measures: Measures, what: tuple[str, ...]) -> float:
-    if measures.of_capability:
-        return posted.value
-    return orient(posted.value, None, measures.readings(*what), what[1]).value
-
-
-def _stderr_of(
-    posted: BisectObservation, row: Bisect, span: tuple[float, float], items: int, whole: int | None
-) -> float:
-    """That of the difference from the good one: as said, with the good one's own; else of n paired items of `whole`."""
-    if posted.stderr is not None:
-        return math.hypot(posted.stderr / span[0], row.good_stderr)
-    variance = row.discordance / items + _of_a_part(posted.value / span[1], items, whole)
-    return math.sqrt(variance) * span[1] / span[0]
-
-
-def _of_a_part(share: float, items: int, whole: int | None) -> float:
-    """The variance of asking a part only, the same items each time: the good one's level is that of all of them."""
-    if whole is None or items >= whole or not 0 < share < 1:
-        return 0.0
-    return share * (1 - share) * (1 / items - 1 / whole)
-
-
-def _told(posterior: Sequence[Gap], credible: Sequence[int], ask: Ask | None, evaluations: int, left_out: int) -> str:
+def _told(posterior: Sequence[Gap], credible: Sequence[int], ask: Ask | None, evaluations: int, rest: str) -> str:
     best = posterior[int(np.argmax([each.probability for each in posterior]))]
     between = f"between {_name(best.after)} and {_name(best.before)}"
     count = counted(evaluations, "evaluation")
-    rest = f"; {left_out} more on the way {'has' if left_out == 1 else 'have'} no copy to evaluate" if left_out else ""
     if best.probability >= SURE:
         return f"it fell {between}, with a probability of {best.probability:.1%} after {count}{rest}"
     first, last = posterior[credible[0]].after, posterior[credible[-1]].before

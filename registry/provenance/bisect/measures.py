@@ -1,5 +1,6 @@
 """How far a checkpoint lies below the good one, in the words of compare: paired where the single items are kept."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from registry.evals.samples import sample_sets
 from registry.provenance.bisect.states import Target
 from registry.provenance.paired import pair_up
 from registry.provenance.score_changes import compare_scores
+from registry.provenance.score_pairs import off_scale
 
 
 class NothingFell(Invalid):
@@ -92,6 +94,45 @@ class Measures:
                 return Measured(each.candidate, each.normalised, each.normalised_stderr, items, what)
         return None
 
+    def require_fall(self, bad_id: int) -> Measured:
+        """The difference between the two ends. Raises NothingFell."""
+        name, measured = self._target.name, self.measured(bad_id)
+        if measured is None:
+            message = self._why_not(bad_id)
+            raise NothingFell(f"Where did it fall? {message}.", errors=[FieldError("", message)])
+        if measured.delta >= 0:
+            message = f"{name} is not lower on the bad one than on the good one"
+            raise NothingFell(f"Nothing to search for: {message}.", errors=[FieldError("/bad", message)])
+        return measured
+
+    def _why_not(self, bad_id: int) -> str:
+        """What keeps the two ends from being compared."""
+        name, rows = self._target.name, self._of_target(bad_id)
+        if not rows or not self._good:
+            return f"{name} was not evaluated on both ends"
+        problems = [each.why for each in compare_scores(self._good, rows, self._readings).scores if each.why]
+        if self.of_capability or not problems:
+            return f"{name} was not evaluated on both ends in a comparable way"
+        return f"{name} cannot be compared between the two ends: {problems[0]}"
+
+    def off_scale(self, value: float, what: tuple[str, ...]) -> str:
+        """Why a value cannot be one of what is searched for, in words; empty where it can."""
+        if not self.of_capability:
+            return off_scale(value, self._readings(*what), what[1])
+        if self._target.capability == "lm" or abs(value) <= 1:  # logarithms of perplexities have no bound
+            return ""
+        return f"{value:g} lies outside the normalised scale (-1 to 1)"
+
+    def recorded_off_scale(self, checkpoint_id: int, what: tuple[str, ...]) -> tuple[float, str] | None:
+        """The newest recorded value, and why it is none; None where it can be one, or was evaluated otherwise."""
+        if self.of_capability:
+            return None
+        value = next((row.value for row in self._of_target(checkpoint_id) if row.key == what), None)
+        if value is None or not math.isfinite(value):
+            return None
+        why = self.off_scale(value, what)
+        return (value, why) if why else None
+
     def _place(self, benchmark: str, metric: str, filter: str) -> int:
         """Metrics in the order of the benchmark table."""
         listed = self._readings(benchmark, metric, filter).metrics
@@ -111,14 +152,3 @@ class Measures:
         reading = self._readings(*what)
         top = TOP.get(reading.scale, 1.0)
         return top - (reading.chance or 0.0) if reading.scale in TOP else 1.0, top
-
-
-def require_fall(measured: Measured | None, target: Target) -> Measured:
-    """The difference between the two ends. Raises NothingFell."""
-    if measured is None:
-        message = f"{target.name} was not evaluated on both ends in a comparable way"
-        raise NothingFell(f"Where did it fall? {message}.", errors=[FieldError("", message)])
-    if measured.delta >= 0:
-        message = f"{target.name} is not lower on the bad one than on the good one"
-        raise NothingFell(f"Nothing to search for: {message}.", errors=[FieldError("/bad", message)])
-    return measured

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from registry import strict_json
@@ -108,6 +108,10 @@ def read_bisect(session: Session, bisect_id: int) -> Bisect:
     return row
 
 
+def target_of(row: Bisect) -> Target:
+    return Target(row.benchmark, row.metric, row.filter, row.capability)
+
+
 def project_of_bisect(session: Session, bisect_id: int) -> int:
     return read_bisect(session, bisect_id).project_id
 
@@ -122,8 +126,9 @@ def keep_observation(
     n_samples: int | None,
     actor: str,
 ) -> None:
-    """Keep a score that was measured for the search; the same again adds nothing."""
+    """Keep a score that was measured for the search; the same again adds nothing, and is the newest word."""
     said = blake2b(f"{value!r} {stderr!r} {n_samples}".encode(), digest_size=8).digest()
+    digest, arrival = int.from_bytes(said, "big") >> 1, new_id()
     insert_missing(
         session,
         BisectObservation,
@@ -132,15 +137,22 @@ def keep_observation(
                 "project_id": row.project_id,
                 "bisect_id": row.id,
                 "checkpoint_id": checkpoint_id,
-                "digest": int.from_bytes(said, "big") >> 1,
+                "digest": digest,
                 "value": value,
                 "stderr": stderr,
                 "n_samples": n_samples,
-                "arrival": new_id(),
+                "arrival": arrival,
                 "created_by": actor,
                 "created_at": now(),
             }
         ],
+    )
+
+    own = (BisectObservation.project_id == row.project_id, BisectObservation.bisect_id == row.id)
+    session.execute(
+        update(BisectObservation)
+        .where(*own, BisectObservation.checkpoint_id == checkpoint_id, BisectObservation.digest == digest)
+        .values(arrival=arrival)
     )
 
 

@@ -72,3 +72,55 @@ def test_what_is_not_recorded_is_named(live: Client, project: str, cli: Cli, tmp
 def test_an_unknown_checkpoint_ends_with_1(live: Client, cli: Cli, tmp_path: Path) -> None:
     assert cli("reproduce", "0000000000001", str(tmp_path / "x"))[0] == 1
     assert not (tmp_path / "x").exists()
+
+
+def test_of_a_copy_it_is_what_its_source_was_trained_with(live: Client, project: str, cli: Cli, tmp_path: Path) -> None:
+    made(live, project)
+    source = find(live, project, "7b", 200)
+    hf = live.register_checkpoint(
+        live.create_run(project, "hf"), 1, parents=[{"checkpoint_id": source, "relation": "converted_from"}]
+    )
+    live.register_checkpoint(
+        live.create_run(project, "int4"),
+        1,
+        config={"bits": 4},
+        parents=[{"checkpoint_id": hf.id, "relation": "quantised_from"}],
+    )
+    folder = tmp_path / "copy"
+    code, _, err = cli("reproduce", f"{project}/int4@1", str(folder))
+    assert code == 0, err
+    names = {each.name for each in folder.iterdir()}
+    assert names == {
+        *("README.md", "code.json", "command.txt", "config.json", "conversion.json", "data.json", "environment.json"),
+        "provenance.json",
+    }
+    assert json.loads((folder / "config.json").read_text()) == {"lr": 0.002}
+    assert json.loads((folder / "environment.json").read_text()) == {"cuda": "12.4"}
+    conversion = json.loads((folder / "conversion.json").read_text())
+    assert conversion["config"] == {"bits": 4}
+    assert [(each["relation"], each["parent"]) for each in conversion["steps_newest_first"]] == [
+        ("quantised_from", hf.id),
+        ("converted_from", source),
+    ]
+    readme = (folder / "README.md").read_text()
+    assert f"was quantised from hf · 1 · 1 (id {hf.id})" in readme
+    assert f"was converted from 7b · 2 · 200 (id {source})" in readme
+    assert "3. Data: v2" in readme
+
+
+def test_it_names_only_what_the_checkpoint_itself_came_from(
+    live: Client, project: str, cli: Cli, tmp_path: Path
+) -> None:
+    made(live, project)
+    base = find(live, project, "7b", 200)
+    live.register_checkpoint(
+        live.create_run(project, "sft"), 5, parents=[{"checkpoint_id": base, "relation": "fine_tuned_from"}]
+    )
+    assert cli("reproduce", f"{project}/sft@5", str(tmp_path / "sft"))[0] == 0
+    began = [each for each in (tmp_path / "sft" / "README.md").read_text().splitlines() if each.startswith("6. ")]
+    assert began == [f"6. It began from: 7b · 2 · 200 (id {base}) (fine tuned from)"]
+
+
+def find(live: Client, project: str, run: str, step: int) -> str:
+    wanted = f"project = '{project}' and run.name = '{run}' and step = {step}"
+    return next(iter(live.iter_checkpoints(filter=wanted))).id

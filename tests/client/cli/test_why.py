@@ -122,6 +122,7 @@ def test_interrupting_an_evaluation_records_nothing_of_it(
         ("pass", "The command wrote no result file"),
         (EVALUATE.replace('"gsm8k"', '"mmlu"'), "The results hold no gsm8k"),
         (EVALUATE.replace("0.60 if", "float('nan') if"), "that is no score to compare"),
+        (EVALUATE.replace("0.60 if", "60.0 if"), "60 lies outside the fraction scale (0 to 1)"),
     ],
 )
 def test_an_evaluation_without_a_score_ends_the_search_with_the_reason(
@@ -178,3 +179,19 @@ def test_what_is_filled_in_is_one_word_and_never_read_again() -> None:
 )
 def test_a_file_address_is_given_as_a_path(uri: str, path: str) -> None:
     assert path_of(uri) == path
+
+
+def test_how_the_candidate_was_made_is_said_first(live: Client, project: str, cli: Cli) -> None:
+    def score(value: float) -> list[dict[str, Any]]:
+        return [{"benchmark": "mmlu", "metric": "acc", "value": value, "n_samples": 14042}]
+
+    source = live.register_checkpoint(live.create_run(project, "7b"), 1, scores=score(0.6))
+    parents = [{"checkpoint_id": source.id, "relation": "quantised_from"}]
+    live.register_checkpoint(live.create_run(project, "int4"), 1, scores=score(0.5), parents=parents)
+    code, out, _ = cli("why", f"{project}/7b@1", f"{project}/int4@1")
+    assert (code, out.splitlines()[0]) == (0, "The candidate was quantised from the baseline.")
+    assert "1. lineage.quantised_from (some, 100 % of the suspicion)" in out
+    _, _, err = cli("compare", f"{project}/7b@1", f"{project}/int4@1")
+    assert "Lineage: the candidate was quantised from the baseline." in err
+    said = "lineage.quantised_from (the candidate was quantised from the baseline)"
+    assert f"Suspect (some, 100 % of the suspicion): {said}" in err

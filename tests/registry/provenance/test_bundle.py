@@ -119,3 +119,22 @@ def test_names_of_others_are_no_markup(session: Session) -> None:
     assert "<img" not in text.replace("\\<img", "")
     assert "\\[click\\]" in text
     assert " | [" not in text
+
+
+def test_a_copy_that_does_not_say_what_it_has_seen_has_seen_what_its_source_saw(session: Session) -> None:
+    project = make_project(session)
+    source = make_checkpoint(session, make_run(session, project), 9, data_version=data("v1", web=1.0), tokens_seen=70)
+    copy = make_checkpoint(session, make_run(session, project), 9, parents=[ParentSpec(source, Relation.CONVERTED)])
+    quantised = make_checkpoint(session, make_run(session, project), 9, parents=[ParentSpec(copy, Relation.QUANTISED)])
+    found = read_provenance(session, quantised)
+    assert (found.tokens_total, found.tokens_by_source) == (70, {"web": 70})
+
+
+def test_what_trained_on_after_a_copy_was_loaded_is_no_copy(session: Session) -> None:
+    project = make_project(session)
+    source = make_checkpoint(session, make_run(session, project), 9, data_version=data("v1", web=1.0), tokens_seen=70)
+    run = make_run(session, project)
+    make_checkpoint(session, run, 1, parents=[ParentSpec(source, Relation.CONVERTED)])
+    later = make_checkpoint(session, run, 5, data_version=data("v2", code=1.0), tokens_seen=100)
+    found = read_provenance(session, later)
+    assert (found.tokens_total, found.tokens_by_source) == (100, {"web": 70, "code": 30})

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from registry.provenance.config_diff import Scalar, canonical, classify, diff_configs
+from registry.provenance.suspects import changes_of_config
 from registry.snapshots import flatten as leaves
 
 
@@ -27,6 +28,8 @@ def flatten(config: dict[str, Any]) -> dict[str, Scalar]:
         ("null", None),
         (float("nan"), "NaN"),
         ("-0", 0),
+        ("10%", 0.1),
+        ("12.5 %", "0.125"),
     ],
 )
 def test_values_of_one_meaning_are_equal(left: object, right: object) -> None:
@@ -35,7 +38,18 @@ def test_values_of_one_meaning_are_equal(left: object, right: object) -> None:
 
 @pytest.mark.parametrize(
     ("left", "right"),
-    [(1, True), (0, False), (0, None), ("adam", "adamw"), (1e-4, 1.1e-4), (2**80, 2**80 + 1), ("1e-4x", 1e-4)],
+    [
+        (1, True),
+        (0, False),
+        ("10%", 10),
+        ("2k", 2048),
+        ("2k", 2000),
+        (0, None),
+        ("adam", "adamw"),
+        (1e-4, 1.1e-4),
+        (2**80, 2**80 + 1),
+        ("1e-4x", 1e-4),
+    ],
 )
 def test_values_of_different_meaning_differ(left: object, right: object) -> None:
     assert [each.change for each in diff_configs({"x": left}, {"x": right})] == ["changed"]  # type: ignore[dict-item]
@@ -68,6 +82,16 @@ def test_an_absent_value_is_not_an_empty_one() -> None:
     assert diff_configs(flatten({"a": {}, "b": []}), flatten({"a": {}, "b": []})) == []
     assert [c.change for c in diff_configs({"a": {}}, {"a": []})] == ["changed"]
     assert [c.change for c in diff_configs({"c": None}, {})] == ["removed"]
+
+
+@pytest.mark.parametrize("value", [None, "null", "None"])
+def test_an_absent_key_and_a_null_are_shown_and_not_suspected(value: object) -> None:
+    for old, new in (({"a": 1, "d": value}, {"a": 1}), ({"a": 1}, {"a": 1, "d": value})):
+        (change,) = diff_configs(old, new)  # type: ignore[arg-type]
+        assert (change.path, change.not_recorded_on) == ("d", None)
+        assert changes_of_config([change]) == []
+    assert changes_of_config(diff_configs({"a": 1, "d": 0}, {"a": 1})) != []
+    assert changes_of_config(diff_configs({"a": 1, "d": None}, {"a": 1, "d": 2})) != []
 
 
 @pytest.mark.parametrize(

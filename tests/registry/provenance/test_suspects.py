@@ -1,5 +1,7 @@
 """Suspects and the evidence of earlier pairs. The worked example's inputs are reconstructed from its printed shares."""
 
+from dataclasses import replace
+
 import pytest
 
 from registry.provenance.association import (
@@ -133,3 +135,13 @@ def test_a_list_counts_as_one_change() -> None:
 
 def test_no_changes_no_suspects() -> None:
     assert rank_suspects([], ["math"]) == []
+
+
+def test_how_the_one_was_made_from_the_other_comes_before_all_else() -> None:
+    source = Change("data.math", "data", 1.0, "", "math")
+    made = Change("lineage.quantised_from", "lineage", 1.0, "", direct=True)
+    ranked = rank_suspects([source, made], ["math"])
+    assert [each.changes for each in ranked] == [("lineage.quantised_from",), ("data.math",)]
+    on_the_way = rank_suspects([source, replace(made, direct=False)], ["math"])
+    assert [each.changes for each in on_the_way] == [("data.math",), ("lineage.quantised_from",)]
+    assert [each.share for each in on_the_way] == pytest.approx([0.75, 0.25])

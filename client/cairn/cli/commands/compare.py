@@ -81,6 +81,8 @@ def _score_row(each: ScoreChange) -> tuple[Any, ...]:
 
 
 def _print_changes(answer: Comparison) -> None:
+    if lineage := answer.lineage_why:
+        say(f"Lineage: {lineage}.")
     for each in answer.capabilities:
         error = "" if each.stderr is None else f" ± {each.stderr:.2g}"
         say(
@@ -109,13 +111,19 @@ def _print_suspects(answer: Comparison) -> None:
     """Those that stand out; weak ones only after saying that none of them does."""
     first = [each for each in answer.suspects if each.strength in ("strong", "some")]
     for suspect in first:
-        say(f"Suspect ({suspect.strength}{_of_suspicion(suspect)}): {', '.join(suspect.changes)}")
+        say(f"Suspect ({suspect.strength}{_of_suspicion(suspect)}): {', '.join(suspect.changes)}{_made(suspect)}")
     weak = [each for each in answer.suspects if each not in first]
     verdicts = [*(each.verdict for each in answer.scores), *(each.verdict for each in answer.capabilities)]
     if not first and (weak or any(verdict in FELL for verdict in verdicts)):
         say("Suspects: no change stands out.")
     for suspect in weak:
         say(f"Weak evidence{_of_suspicion(suspect)}: {', '.join(suspect.changes)}")
+
+
+def _made(suspect: Suspect) -> str:
+    """How the one came from the other, in words; of other changes the tables above say more."""
+    lineage = any(each.startswith("lineage.") for each in suspect.changes)
+    return f" ({suspect.reasons[0]})" if lineage and suspect.reasons else ""
 
 
 def _of_suspicion(suspect: Suspect) -> str:

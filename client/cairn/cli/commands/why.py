@@ -105,6 +105,8 @@ def _explain(answer: Comparison, as_json: bool) -> int:
 
 
 def _told(answer: Comparison) -> Iterator[str]:
+    if lineage := answer.lineage_why:
+        yield f"{lineage[:1].upper()}{lineage[1:]}."
     fallen = [each for each in answer.capabilities if each.verdict in FELL]
     single = [each for each in answer.scores if each.verdict in FELL]
     if not fallen and not single:

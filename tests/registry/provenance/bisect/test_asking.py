@@ -9,9 +9,10 @@ from registry.checkpoints.registration import ParentSpec
 from registry.db import Database
 from registry.evals.scores import NewScore
 from registry.provenance.bisect import BisectAnswer, BisectNotFound, Target, get_bisect, observe, start_bisect
-from registry.provenance.bisect.asking import NotOfThisSearch
+from registry.provenance.bisect.asking import NotOfThisSearch, OffScale
 from registry.provenance.bisect.measures import NothingFell
 from registry.provenance.bisect.paths import NotOnOnePath, path_between
+from registry.provenance.bisect.states import keep_observation, read_bisect
 from registry.resume_points import ResumePoint
 from registry.runs import RunRow
 from registry.types import Relation
@@ -253,3 +254,73 @@ def test_a_score_of_a_checkpoint_off_the_way_is_refused(session: Session) -> Non
         observe(session, found.id, make_checkpoint(session), value=0.5, actor="somebody")
     with pytest.raises(BisectNotFound):
         get_bisect(session, 1)
+
+
+@pytest.mark.parametrize("value", [55.0, -0.1])
+def test_a_score_of_another_scale_is_refused_and_nothing_is_kept(session: Session, value: float) -> None:
+    path = one_run(session, 3)
+    found = started(session, path)
+    with pytest.raises(OffScale, match="lies outside the fraction scale"):
+        observe(session, found.id, path[1], value=value, n_samples=960, actor="somebody")
+    assert get_bisect(session, found.id) == found
+
+
+def test_kept_scores_of_another_scale_do_not_count_and_are_named(session: Session) -> None:
+    path = one_run(session)
+    first = started(session, path)
+    make_score(session, path[8], "gsm8k", 60.0, metric="exact_match", filter="strict-match", n_samples=1319)
+    make_score(session, path[4], "gsm8k", float("nan"), metric="exact_match", filter="strict-match", n_samples=1319)
+    row = read_bisect(session, first.id)
+    keep_observation(session, row, path[12], value=50.0, stderr=None, n_samples=960, actor="an older service")
+    found = get_bisect(session, first.id)
+    assert (found.evaluations, found.posterior) == ((), first.posterior)
+    assert [(each.checkpoint.id, each.value, each.source) for each in found.skipped] == [
+        (path[8], 60.0, "recorded"),
+        (path[12], 50.0, "posted"),
+    ]
+    assert "2 scores were left out: 60 lies outside the fraction scale" in found.why
+
+
+def test_a_perplexity_that_is_none_is_refused(session: Session) -> None:
+    run = make_run(session)
+    path = [make_checkpoint(session, run, step, replica=f"/shared/{step}") for step in range(1, 4)]
+    for checkpoint_id, value in ((path[0], 8.0), (path[2], 9.0)):
+        make_score(session, checkpoint_id, "wikitext", value, metric="word_perplexity", stderr=0.01, n_samples=62)
+    found = started(session, path, Target(benchmark="wikitext"))
+    with pytest.raises(OffScale, match="above 0"):
+        observe(session, found.id, path[1], value=0.0, stderr=0.01, actor="somebody")
+
+
+def test_a_capability_mean_of_another_scale_is_refused(session: Session) -> None:
+    path = one_run(session, 3)
+    found = started(session, path, Target(capability="math"))
+    with pytest.raises(OffScale, match="normalised scale"):
+        observe(session, found.id, path[1], value=55.0, stderr=0.01, actor="somebody")
+
+
+def test_of_equally_exact_scores_the_newest_counts_so_a_wrong_one_can_be_corrected(session: Session) -> None:
+    path = one_run(session)
+    first = started(session, path)
+    for value in (0.60, 0.95, 0.50, 0.95, 0.55):
+        found = observe(session, first.id, path[8], value=value, n_samples=960, actor="somebody")
+        assert [each.value for each in found.evaluations] == [value]
+    assert found.evaluations[0].probability_bad > 0.9
+
+
+def test_a_more_exact_score_takes_the_place_of_the_first_and_a_less_exact_one_does_not(session: Session) -> None:
+    path = one_run(session)
+    first = started(session, path)
+    observe(session, first.id, path[8], value=0.56, n_samples=200, actor="somebody")
+    exact = observe(session, first.id, path[8], value=0.60, n_samples=1319, actor="somebody")
+    assert [(each.value, each.items) for each in exact.evaluations] == [(0.60, 1319)]
+    later = observe(session, first.id, path[8], value=0.55, n_samples=200, actor="somebody")
+    assert [(each.value, each.items) for each in later.evaluations] == [(0.60, 1319)]
+
+
+def test_ends_without_a_standard_error_say_so(session: Session) -> None:
+    run = make_run(session)
+    path = [make_checkpoint(session, run, step) for step in (1, 2)]
+    for checkpoint_id, value in zip(path, (8.0, 8.8), strict=True):
+        make_score(session, checkpoint_id, "wikitext", value, metric="word_perplexity")
+    with pytest.raises(NothingFell, match="no standard error is known for both sides"):
+        started(session, path, Target(benchmark="wikitext"))

@@ -20,7 +20,12 @@ CALLS = 100
 QUESTIONS: dict[str, dict[str, Any]] = {
     "strong_and_weak": {"query": "strong math but weak chat"},
     "three_capabilities": {"query": "very strong code, strong reasoning, weak knowledge"},
-    "benchmarks": {"query": "gsm8k > 60% and mt_bench < 0.4"},
+    "benchmarks": {
+        "conditions": [
+            {"benchmark": "gsm8k", "relation": ">", "threshold": 0.6},
+            {"benchmark": "mt_bench", "relation": "<", "threshold": 0.4},  # every figure lies between 0 and 1 here
+        ]
+    },
     "before_a_step": {"query": "数学强但对话弱 第2万步之前"},
     "of_a_size": {"query": "strong math 7B models"},
     "nothing_strict": {"query": "gsm8k > 0.99 and mmlu < 0.01"},

@@ -12,19 +12,23 @@ the ranking says so. What was not evaluated has no percentile: it is never taken
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from registry.evals.catalogue import catalogue
 from registry.evals.columns import Column, ScoreTable, normalised
-from registry.evals.percentiles import Booleans, Floats
+from registry.evals.percentiles import Booleans, Floats, Integers
 
 # A capability is judged on at least this many benchmarks, or this share of those that anybody here was evaluated on.
 ENOUGH_BENCHMARKS: Final = 2
 ENOUGH_SHARE: Final = 0.5
+
+MISSING: Final = 255  # among hundredths
 
 Basis = Literal["percentile", "absolute"]
 
@@ -67,27 +71,40 @@ class Ranking:
         """Whether anybody was evaluated at all."""
         return bool(self.places)
 
-    @property
+    @cached_property
     def is_ranked(self) -> Booleans:
         """(n,): who was evaluated on enough."""
         return np.isfinite(self.standing)
 
-    def at(self, table: ScoreTable, row: int) -> Place:
-        """The checkpoint at a row of the table that was ranked.
+    @cached_property
+    def hundredths(self) -> npt.NDArray[np.uint8]:
+        """(n,): the standing in whole hundredths, for a first look at everybody; MISSING where there is none."""
+        return np.where(self.is_ranked, 100 * self.standing, MISSING).astype(np.uint8)
 
-        Percentile and composite are NaN where it was evaluated on too few benchmarks.
+    def at(self, table: ScoreTable, row: int) -> Place:
+        """The checkpoint at a row of the table that was ranked."""
+        return self.at_rows(table, np.array([row]))[0]
+
+    def at_rows(self, table: ScoreTable, rows: Integers) -> list[Place]:
+        """The checkpoints at some rows of the table that was ranked.
+
+        Percentile and composite are NaN where one was evaluated on too few benchmarks.
         """
+        places = [place for members in self.usable for place in members]
+        ranks = {place: table.ranks(place)[rows].tolist() for place in places}
+        points = {place: normalised(table.values(place)[rows], table.columns[place]).tolist() for place in places}
+        return [self._at(number, ranks, points) for number in range(len(rows))]
+
+    def _at(self, number: int, ranks: Mapping[int, list[float]], points: Mapping[int, list[float]]) -> Place:
         found = (
-            next((place for place in members if math.isfinite(table.ranks(place)[row])), None)
-            for members in self.usable
+            next((place for place in members if math.isfinite(ranks[place][number])), None) for members in self.usable
         )
         chosen = tuple(place for place in found if place is not None)
         coverage = len(chosen) / max(len(self.usable), 1)
         if not _enough(len(chosen), coverage):
             return Place(math.nan, math.nan, coverage, chosen)
-        percentile = sum(float(table.ranks(place)[row]) for place in chosen) / len(chosen)
-        points = [_points(table, place, slice(row, row + 1))[0] for place in chosen]
-        known = [float(point) for point in points if math.isfinite(point)]
+        percentile = sum(ranks[place][number] for place in chosen) / len(chosen)
+        known = [points[place][number] for place in chosen if math.isfinite(points[place][number])]
         return Place(percentile, sum(known) / len(known) if known else math.nan, coverage, chosen)
 
 

@@ -1,8 +1,9 @@
 """From an evaluation to an answer: order, evidence, population, and what nobody evaluated."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -16,23 +17,15 @@ from registry.evals.population.table import Part
 from registry.evals.references import PREFIX, Reference
 from registry.filters.query import prepare
 from registry.search.answers import CapabilityPopulation, Interpretation, Population, SearchAnswer, SearchResult
-from registry.search.conditions import CapabilityCondition, FieldCondition
-from registry.search.contrast import best_first, on_front
-from registry.search.evaluation import Evaluation, all_of, evaluate
+from registry.search.conditions import BenchmarkCondition, CapabilityCondition, FieldCondition
+from registry.search.contrast import Key, best_first
+from registry.search.evaluation import Evaluation, evaluate
 from registry.search.evidence import evidence_of
 from registry.search.fields import BATCH, MAX_CHECKED, checked, checked_all, count_fields, field_ids
+from registry.search.pool import Pool, pool_of
 from registry.search.reading import MATCH, NEWEST, OLDEST, Reading
 from registry.types import CheckpointState, Direction
 from registry.wording import counted, was
-
-
-@dataclass(frozen=True, eq=False)
-class _Pool:
-    """The rows that may be shown: `places` of the table, and their scores, (n, conditions)."""
-
-    places: Integers
-    scores: Floats
-    strict: bool
 
 
 def answer(
@@ -47,17 +40,13 @@ def answer(
         return _by_fields(session, project_ids, reading, limit)
     found = evaluate(session, project_ids, reading.conditions, reference)
     pool, shown = _shown(session, found, reading.order, limit)
-    incomplete = [] if len(shown) else _incomplete(session, found, limit)
-    places = [int(place) for place in (*shown, *incomplete)]
-    identities = _identities(session, [int(found.table.checkpoints[place]) for place in places])
-    shown = np.array([place for place in shown if int(found.table.checkpoints[place]) in identities], dtype=np.int64)
-    incomplete = [place for place in incomplete if int(found.table.checkpoints[place]) in identities]
-    at = [int(np.flatnonzero(pool.places == place)[0]) for place in shown]
-    results = [
-        _result(found, int(place), identities, front, float(pool.scores[row].min(initial=1.0)))
-        for place, row, front in zip(shown, at, on_front(pool.scores, at), strict=True)
-    ]
-    others = [_result(found, place, identities, False, 0.0) for place in incomplete]
+    incomplete = shown[:0] if len(shown) else _incomplete(session, found, limit)
+    ids = found.table.checkpoints
+    identities = _identities(session, ids[np.concatenate([shown, incomplete])].tolist())
+    live = np.fromiter(identities, np.int64, len(identities))
+    shown, incomplete = (rows[np.isin(ids[rows], live)] for rows in (shown, incomplete))
+    results = _results(found, shown, identities, pool.on_front(shown), pool.least(shown).tolist())
+    others = _results(found, incomplete, identities, [False] * len(incomplete), [0.0] * len(incomplete))
     return SearchAnswer(
         Interpretation(
             found.conditions, (*reading.unparsed, *found.unranked), found.resolved, reading.order, found.left_out
@@ -65,27 +54,25 @@ def answer(
         _population(found, reference),
         pool.strict and bool(len(shown)),
         _with_same_run(results),
-        tuple(others),
+        others,
     )
 
 
-def _shown(session: Session, found: Evaluation, order: str, limit: int) -> tuple[_Pool, Integers]:
-    """Those that meet everything, else the nearest; the places of the first `limit` of them.
+def _shown(session: Session, found: Evaluation, order: str, limit: int) -> tuple[Pool, Integers]:
+    """Those that meet everything, else the nearest; the rows of the first `limit` of them.
 
     Fields that are dear to check are checked for the best candidates only. Where those give no answer, the nearest
     may not be shown yet, for somebody farther down may meet everything: then every checkpoint is checked.
     """
     none = np.empty(0, dtype=np.int64)
     if found.unranked:  # nothing can be strong at what has no scores
-        return _Pool(none, np.empty((0, len(found.held))), False), none
+        return Pool((), np.zeros(len(found.table.checkpoints), dtype=bool), False), none
     allowed = found.allowed
     for last in (False, True):
         if last:
             allowed = checked_all(session, found.table, allowed, found.population.project_ids)
         for strict in (True, False):
-            masks = [held.met if strict else held.known for held in found.held]
-            rows = np.flatnonzero(all_of([allowed.rows, *masks], len(allowed.rows)))
-            pool = _Pool(rows, np.array([held.scores(rows) for held in found.held]).T, strict)
+            pool = pool_of(found.held, allowed.rows, strict=strict)
             shown, exhausted = _first(session, found, pool, allowed.rest, order, limit)
             if len(shown) >= limit or (exhausted and len(shown)):
                 return pool, shown
@@ -97,43 +84,47 @@ def _shown(session: Session, found: Evaluation, order: str, limit: int) -> tuple
 
 
 def _first(
-    session: Session, found: Evaluation, pool: _Pool, rest: Sequence[FieldCondition], order: str, limit: int
+    session: Session, found: Evaluation, pool: Pool, rest: Sequence[FieldCondition], order: str, limit: int
 ) -> tuple[Integers, bool]:
-    """The places of the pool's first that meet the rest as well, and whether all of the pool was looked at."""
+    """The pool's first that meet the rest as well, and whether all of the pool was looked at."""
     if not rest:
         return _best(found, pool, order, limit), True
-    candidates = _best(found, pool, order, MAX_CHECKED)
     shown = np.empty(0, dtype=np.int64)
-    for start in range(0, len(candidates), BATCH):
-        batch = candidates[start : start + BATCH]
+    for batch in _batches(found, pool, order):
         shown = np.concatenate([shown, checked(session, found.table, batch, rest, found.population.project_ids)])
         if len(shown) >= limit:
             break
-    return shown[:limit], len(pool.places) <= MAX_CHECKED
+    return shown[:limit], pool.size <= MAX_CHECKED
 
 
-def _best(found: Evaluation, pool: _Pool, order: str, most: int) -> Integers:
-    """The places of the first rows of the pool: who cannot be among them by the least of their scores is left early."""
-    if len(pool.places) > most and not (order != MATCH and pool.strict):
-        least = np.round(pool.scores.min(axis=1, initial=1.0), 12)
-        near = np.flatnonzero(least >= np.partition(least, len(least) - most)[len(least) - most])
-        pool = _Pool(pool.places[near], pool.scores[near], pool.strict)
-    keys = _keys(found, pool, order)
-    return pool.places[best_first(keys, found.table.checkpoints[pool.places], most)]
+def _batches(found: Evaluation, pool: Pool, order: str) -> Iterator[Integers]:
+    """The best that are checked at most, a batch at a time: the first is often all that is asked for."""
+    yield _best(found, pool, order, BATCH)
+    candidates = _best(found, pool, order, MAX_CHECKED)
+    for start in range(BATCH, len(candidates), BATCH):
+        yield candidates[start : start + BATCH]
 
 
-def _keys(found: Evaluation, pool: _Pool, order: str) -> list[Floats]:
-    """What decides the order, the largest first: the least and the mean of the scores, then how far they are met.
+def _best(found: Evaluation, pool: Pool, order: str, most: int) -> Integers:
+    """The first rows of the pool: by the least and the mean of their scores, then by how far comparisons are met.
 
     Who asks for the newest gets those that meet everything by time; the nearest are always in the order of nearness.
     """
     if order != MATCH and pool.strict:
-        saved = found.population.rows.saved_at
-        own = saved[found.table.rows] if isinstance(found.table, Part) else saved
-        times = own[pool.places].astype(np.float64)
-        return [times if order == NEWEST else -times]
-    least, mean = pool.scores.min(axis=1, initial=1.0), pool.scores.mean(axis=1)
-    return [np.round(least, 12), np.round(mean, 12), _margins(found, pool.places)]
+        return best_first(np.flatnonzero(pool.there), [_times(found, order)], found.table.checkpoints, most)
+    margins = partial(_margins, found)
+    keys: list[Key] = [margins] if pool.is_level else [_rounded(pool.least), _rounded(pool.mean), margins]
+    return best_first(pool.candidates(most), keys, found.table.checkpoints, most)
+
+
+def _rounded(score: Key) -> Key:
+    return lambda rows: np.round(score(rows), 12)
+
+
+def _times(found: Evaluation, order: str) -> Key:
+    saved = found.population.rows.saved_at
+    own = saved[found.table.rows] if isinstance(found.table, Part) else saved
+    return lambda rows: own[rows] if order == NEWEST else -own[rows]
 
 
 def percentiles_of(session: Session, project_ids: Collection[int], capability: str) -> Mapping[int, float] | None:
@@ -169,33 +160,47 @@ def _margins(found: Evaluation, places: Integers) -> Floats:
     """How far benchmark conditions are met: 'gsm8k above .5' shows the highest first, 'below .5' the lowest."""
     margins = np.zeros(len(places))
     for condition, column in found.places.items():
-        lower = found.table.columns[column].benchmark.direction is Direction.LOWER
-        upwards = {">": 1.0, ">=": 1.0, "<": -1.0, "<=": -1.0}.get(condition.relation, 0.0)
-        margins += np.nan_to_num(found.ranks(condition)[places]) * (-upwards if lower else upwards)
+        upwards = {">": 1.0, ">=": 1.0, "<": -1.0, "<=": -1.0}.get(condition.relation)
+        if upwards is not None:
+            ranks = found.ranks(condition)[places]
+            ranks[np.isnan(ranks)] = 0.0
+            lower = found.table.columns[column].benchmark.direction is Direction.LOWER
+            margins += ranks * (-upwards if lower else upwards)
     return margins
 
 
-def _incomplete(session: Session, found: Evaluation, limit: int) -> list[int]:
+def _incomplete(session: Session, found: Evaluation, limit: int) -> Integers:
     """Checkpoints that meet every condition they were evaluated on, at least one, and lack a score for another."""
-    allowed = checked_all(session, found.table, found.allowed, found.population.project_ids).rows
+    if found.unranked or not found.held:
+        return np.empty(0, dtype=np.int64)
+    some = checked_all(session, found.table, found.allowed, found.population.project_ids).rows.copy()
     known = [held.known for held in found.held]
-    some = allowed & np.logical_or.reduce(known) & ~np.logical_and.reduce(known)
-    some &= all_of([held.met | ~held.known for held in found.held], len(allowed))
-    if found.unranked:
-        some[:] = False
-    places = np.flatnonzero(some)
-    scores = np.column_stack([held.scores(places) for held in found.held]) if found.held else np.empty((0, 0))
-    count = np.isfinite(scores).sum(axis=1).astype(np.float64)
-    least = np.where(np.isfinite(scores), scores, 1.0).min(axis=1, initial=1.0)
-    return [int(place) for place in places[best_first([count, least], found.table.checkpoints[places], limit)]]
+    some &= np.logical_or.reduce(known) & ~np.logical_and.reduce(known)
+    for held in found.held:
+        some &= held.met | ~held.known
+
+    def count(rows: Integers) -> Integers:
+        return np.asarray(np.sum([each[rows] for each in known], axis=0))
+
+    def least(rows: Integers) -> Floats:
+        scores = np.array([held.scores(rows) for held in found.held])
+        return np.asarray(np.where(np.isfinite(scores), scores, 1.0).min(axis=0, initial=1.0))
+
+    return best_first(np.flatnonzero(some), [count, least], found.table.checkpoints, limit)
 
 
-def _result(
-    found: Evaluation, place: int, identities: Mapping[int, CheckpointIdentity], front: bool, score: float
-) -> SearchResult:
-    checkpoint = identities[int(found.table.checkpoints[place])]
-    evidence = tuple(evidence_of(found, at, place) for at in range(len(found.scored)))
-    return SearchResult(checkpoint, round(score, 6), front, evidence)
+def _results(
+    found: Evaluation,
+    rows: Integers,
+    identities: Mapping[int, CheckpointIdentity],
+    front: Sequence[bool],
+    scores: Sequence[float],
+) -> tuple[SearchResult, ...]:
+    checkpoints = [identities[number] for number in found.table.checkpoints[rows].tolist()]
+    each = zip(checkpoints, scores, front, evidence_of(found, rows), strict=True)
+    return tuple(
+        SearchResult(checkpoint, round(score, 6), label, evidence) for checkpoint, score, label, evidence in each
+    )
 
 
 def _identities(session: Session, ids: Sequence[int]) -> dict[int, CheckpointIdentity]:
@@ -240,13 +245,15 @@ def _size(found: Evaluation) -> int:
     """How many checkpoints have a score of their own that the question speaks of."""
     masks = [ranking.members for ranking in found.rankings.values()]
     table = found.table
-    masks += [np.isfinite(table.values(place)) & table.counted(place) for place in found.places.values()]
+    for condition, held in zip(found.scored, found.held, strict=True):
+        if isinstance(condition, BenchmarkCondition) and condition in found.places:
+            masks.append(held.known & table.counted(found.places[condition]))
     return int(np.count_nonzero(np.logical_or.reduce(masks))) if masks else 0
 
 
 def _warnings(found: Evaluation) -> list[str]:
     warnings = []
-    for condition in found.scored:
+    for condition, held in zip(found.scored, found.held, strict=True):
         if isinstance(condition, CapabilityCondition):
             ranking = found.rankings[condition.capability]
             if not ranking.is_evaluated:
@@ -266,7 +273,12 @@ def _warnings(found: Evaluation) -> list[str]:
                 )
         elif condition not in found.places:
             warnings.append(f"No checkpoint has a score of {condition.benchmark}: that is unknown, not low.")
-        elif not np.isfinite(found.table.values(found.places[condition])).any():
+        elif not held.known.any():
             warnings.append(f"No score of {condition.benchmark} is a finite number: none is ranked.")
-    warnings += [f"No score says where 'strong' or 'weak' begins for {name}." for name in found.unranked]
+    warnings += [
+        f"No checkpoint has a score of {name}: it was not evaluated, which is neither strong nor weak."
+        if name in found.unevaluated
+        else f"Too few scores of {name} to say where 'strong' or 'weak' begins: compare it with a number."
+        for name in found.unranked
+    ]
     return warnings

@@ -2,14 +2,14 @@
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
-from registry.evals.catalogue import Benchmark, catalogue
-from registry.search.conditions import BenchmarkCondition, Condition, FieldCondition
-from registry.search.draft import Draft, Known, UnreadableQuery
+from registry.evals.scales import can_hold
+from registry.search.conditions import BenchmarkCondition, FieldCondition, span_of
+from registry.search.draft import OPPOSITE, Draft, Known, UnreadableQuery
 from registry.search.numbers import QUANTITY, SIZE, read_quantity
-from registry.search.vocabulary import FIELD_NAMES
+from registry.search.subjects import NAME_AFTER, Named, Subject, longest_name, subject_before, subject_of
 from registry.types import Direction
 
 # Longer ones first: 大于等于 before 大于. '+' and '-' mean better and worse, whichever way the benchmark points.
@@ -18,6 +18,8 @@ _SPELLINGS: Final = (
     (">=", ">= | ≥ | => | at least | no less than | not less than | no lower than | not lower than | not below"),
     (">=", "no fewer than | no worse than | 大于等于 | 不低于 | 不小于 | 不少于 | 至少 | 起码 | 大于或等于"),
     ("<=", "<= | ≤ | =< | at most | no more than | not more than | no higher than | not higher than | not above"),
+    (">=", "greater than or equal to | more than or equal to | higher than or equal to | larger than or equal to"),
+    ("<=", "less than or equal to | lower than or equal to | smaller than or equal to | fewer than or equal to"),
     ("<=", "up to | not over | 小于等于 | 不高于 | 不超过 | 不大于 | 不多于 | 至多 | 最多 | 小于或等于"),
     ("+", "better than | 优于 | 好于 | 胜过"),
     ("-", "worse than | 差于 | 不如"),
@@ -44,58 +46,101 @@ def _any_of(words: dict[str, str]) -> str:
 
 
 _OPERATORS, _POSTFIXES = _table(_SPELLINGS), _table(_AFTER)
-_NUMBER = rf"(?P<number>{SIZE}|{QUANTITY})\s*(?P<percent>%|percent\b|个百分点)?"
-_COMPARISON = re.compile(rf"(?P<operator>{_any_of(_OPERATORS)})\s*(?:the\s+)?{_NUMBER}")
+_NUMBER = rf"(?P<number>{SIZE}|{QUANTITY})\s*(?P<percent>%|per\s?cent\b|个百分点)?"
+_NOT = (
+    r"(?P<not>(?:\b(?:(?:is|are|does|do)\s+)?not|\b(?:isn't|aren't|doesn't|don't|never))\s+|"
+    r"并不|不要?|不能|没有?|未|(?<![特分类级])别)"
+)
+_COMPARISON = re.compile(rf"{_NOT}?(?P<operator>{_any_of(_OPERATORS)})\s*(?:the\s+)?{_NUMBER}")
 _POSTFIX = re.compile(
     rf"(?<![a-z0-9_.]){_NUMBER}\s*(?P<unit>steps?\b|步|tokens?\b|params?\b|parameters?\b|参数)?\s*(?P<operator>{_any_of(_POSTFIXES)})"
 )
 _BETWEEN = re.compile(
-    rf"(?:between|from|介于|在)?\s*(?P<low>{QUANTITY})\s*(?P<low_percent>%)?\s*(?:and|to|到|至|~|-|–|和)\s*"
-    rf"(?P<high>{QUANTITY})\s*(?P<high_percent>%)?\s*(?P<tail>之间)?"
+    rf"(?:(?P<opening>between|介于|在)|from)?\s*(?P<low>{QUANTITY})\s*(?P<low_percent>%)?\s*"
+    rf"(?:(?P<and>and|和|与)|to|到|至|~|-|–)\s*(?P<high>{QUANTITY})\s*(?P<high_percent>%)?\s*(?P<tail>之间)?"
 )
+_AND_THEN = re.compile(r"\s*,?\s*(?:\b(?:but|and|yet)\b|但是?|且|并且|而且?|同时|又)?\s*(?:\b(?:is|also)\s+|也)?")
+_BOTH = re.compile(r"\b(?:both|all)\b|[都均]")
+_AND_BEFORE = re.compile(r"\s*(?:,|、|&|\band\b|以?及|[和与跟])\s*$")
 _OPENING = re.compile(r"(?:\b(?:between|from|with)\s+|[从在]\s*)?$")
-_UNIT_WORD = re.compile(
-    r"\s*(?P<unit>(?:training\s+)?steps?\b|步|tokens?\b|个?\s*词元|params?\b|parameters?\b|参数(?:量)?)"
+_SIGN = r"(?P<operator><=|>=|=<|=>|<|>|≤|≥)"
+_REVERSED = re.compile(
+    rf"(?<![a-z0-9_.,%]){_NUMBER}\s*{_SIGN}\s*(?P<name>[a-z][a-z0-9_+.\-@]*(?: [a-z0-9_+.\-@]+){{0,3}})"
 )
-_GAP = re.compile(
-    r"(?:\s|\b(?:is|are|was|of|with|has|a|an|the|score|scores|scoring|scored|accuracy|value|in|at|be)\b|[的在是得:]|"
-    r"得分|分数|成绩|准确率|正确率|精度|表现|数值)*$"
-)
-_NAME_BEFORE = re.compile(r"(?<![a-z0-9_])[a-z0-9_+.\-@^]+(?: [a-z0-9_+.\-@^]+){0,3}$")
-_NAME_AFTER = re.compile(r"\s*(?:on|in|for|at)\s+(?:the\s+)?([a-z0-9_+.\-]+(?: [a-z0-9_+.\-]+){0,3})")
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A benchmark, read by a metric that the query names, or by the preferred one."""
-
-    benchmark: Benchmark
-    metric: str | None = None
-
-
-Subject = Score | str  # a score, or the name of a field
+_SECOND = re.compile(rf"\s*{_SIGN}\s*{_NUMBER}")
+_MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def take_comparisons(draft: Draft, known: Known | None) -> None:
     """Take every comparison with a number out of the draft. Raises UnreadableQuery for a number off the scale."""
+    for match in draft.matches(_REVERSED):
+        _take_reversed(draft, match, known)
     for match in draft.matches(_BETWEEN):
         _take_between(draft, match, known)
+    last: tuple[int, Named] | None = None
     for match in draft.matches(_COMPARISON):
-        _take(draft, match, _OPERATORS[match["operator"]], known, after=match.end())
+        last = _take(draft, match, known, last) or last
     for match in draft.matches(_POSTFIX):
-        _take(draft, match, _POSTFIXES[match["operator"]], known, after=match.end())
+        _take(draft, match, known, None)
 
 
-def _take(draft: Draft, match: re.Match[str], operator: str, known: Known | None, *, after: int) -> None:
-    start, end, found = _subject_of(draft.low, match, after, known)
-    if found is not None:
-        written, subject = found
-        value = _on_scale(written, subject, read_quantity(match["number"]), bool(match["percent"]))
-        draft.take(start, end, _condition(written, subject, operator, value))
+def _take(
+    draft: Draft, match: re.Match[str], known: Known | None, last: tuple[int, Named] | None
+) -> tuple[int, Named] | None:
+    """Take one comparison; returns where it ended and what it spoke of, which the next one may mean as well."""
+    start, end, found = subject_of(draft.low, match, match.end(), known)
+    if found is None and last is not None and _AND_THEN.fullmatch(draft.low, last[0], match.start()):
+        found = last[1]  # 'gsm8k above 5% but below 10%'
+    if found is None:
+        return None
+    gap = draft.low[start + len(found[0]) : match.start()]
+    others = _named_with(draft.low, start, known) if _BOTH.search(gap) else []
+    operator = _OPERATORS.get(match["operator"]) or _POSTFIXES[match["operator"]]
+    for begin, stop, named in (*others, (start, end, found)):
+        value = _on_scale(*named, read_quantity(match["number"]), bool(match["percent"]))
+        condition = _condition(*named, operator, value)
+        if match.groupdict().get("not"):
+            condition = replace(condition, relation=OPPOSITE[condition.relation])
+        draft.take(begin, stop, condition)
+    return end, found
+
+
+def _named_with(low: str, end: int, known: Known | None) -> list[tuple[int, int, Named]]:
+    """What is listed before a subject, where 'both' is said: 'mmlu and gsm8k both above 30%'."""
+    found: list[tuple[int, int, Named]] = []
+    while joint := _AND_BEFORE.search(low, max(0, end - 20), end):
+        before = subject_before(low, joint.start(), known)
+        if before is None:
+            break
+        start, written, subject = before
+        found.append((start, end, (written, subject)))
+        end = start
+    return found
+
+
+def _take_reversed(draft: Draft, match: re.Match[str], known: Known | None) -> None:
+    """`0.6 < mmlu` and `60% <= mmlu <= 70%`."""
+    found = longest_name(match["name"], known, from_start=True)
+    if found is None:
+        return
+    end = match.start("name") + len(found[0])
+    bounds = [(_MIRRORED[_OPERATORS[match["operator"]]], match)]
+    if second := _SECOND.match(draft.low, end):
+        bounds.append((_OPERATORS[second["operator"]], second))
+        end = second.end()
+    percent = any(bound["percent"] for _, bound in bounds)
+    pairs = [(operator, _on_scale(*found, read_quantity(bound["number"]), percent)) for operator, bound in bounds]
+    draft.take(match.start(), end, *(_condition(*found, *pair) for pair in pairs))
 
 
 def _take_between(draft: Draft, match: re.Match[str], known: Known | None) -> None:
-    found = _subject_before(draft.low, match.start(), known)
+    if match["and"] and not (match["opening"] or match["tail"]):
+        return  # 'mmlu 40% and 60%' is no range
+    found, end = subject_before(draft.low, match.start(), known), match.end()
+    if found is None and (behind := NAME_AFTER.match(draft.low, end)):
+        named = longest_name(behind[1], known, from_start=True)
+        if named is not None:
+            found, end = (match.start(), *named), behind.start(1) + len(named[0])
     if found is None:
         return
     start, written, subject = found
@@ -104,79 +149,7 @@ def _take_between(draft: Draft, match: re.Match[str], known: Known | None) -> No
     percent = bool(match["low_percent"] or match["high_percent"])
     ends = sorted(_on_scale(written, subject, read_quantity(match[name]), percent) for name in ("low", "high"))
     pair = [_condition(written, subject, operator, value) for operator, value in zip((">=", "<="), ends, strict=True)]
-    draft.take(start, match.end(), *pair)
-
-
-def _subject_of(
-    low: str, match: re.Match[str], after: int, known: Known | None
-) -> tuple[int, int, tuple[str, Subject] | None]:
-    """What the number is compared with, and where the whole comparison stands."""
-    groups = match.groupdict()
-    unit = groups.get("unit")
-    if unit is None and (word := _UNIT_WORD.match(low, after)):
-        unit, after = word["unit"], word.end()
-    if unit is not None:
-        return match.start(), after, (unit, _unit_field(unit))
-    sized = re.fullmatch(SIZE, match["number"]) is not None
-    before = _subject_before(low, match.start(), known)
-    if before and not (sized and isinstance(before[2], Score)):  # 'best gsm8k under 7B' speaks of the model
-        start, written, subject = before
-        return start, match.end(), (written, subject)
-    if (behind := _NAME_AFTER.match(low, match.end())) and (found := _longest(behind[1], known, from_start=True)):
-        written, subject = found
-        return match.start(), behind.start(1) + len(written), (written, subject)
-    if sized:
-        return match.start(), match.end(), ("size", "run.parameter_count")
-    return match.start(), match.end(), None
-
-
-def _unit_field(unit: str) -> str:
-    if "step" in unit or unit == "步":
-        return "step"
-    return "tokens_seen" if "token" in unit or "词元" in unit else "run.parameter_count"
-
-
-def _subject_before(low: str, end: int, known: Known | None) -> tuple[int, str, Subject] | None:
-    window = max(0, end - 120)
-    gap = _GAP.search(low, window, end)
-    end = gap.start() if gap else end
-    if (name := _NAME_BEFORE.search(low, window, end)) and (found := _longest(name[0], known, from_start=False)):
-        written, subject = found
-        return end - len(written), written, subject
-    for written in sorted(FIELD_NAMES, key=len, reverse=True):
-        if not written.isascii() and low.endswith(written, 0, end):
-            return end - len(written), written, FIELD_NAMES[written]
-    return None
-
-
-def _longest(phrase: str, known: Known | None, *, from_start: bool) -> tuple[str, Subject] | None:
-    """The longest run of words, at one end of the phrase, that names a field or a benchmark."""
-    words = phrase.split(" ")
-    for count in range(len(words), 0, -1):
-        written = " ".join(words[:count] if from_start else words[-count:])
-        if field := FIELD_NAMES.get(written):
-            return written, field
-        name = written.removeprefix("scores.")
-        if known is not None and known.is_benchmark(name):
-            return written, Score(replace(catalogue().for_metric(name, ""), name=name))
-        if catalogue().capability(name):
-            what = f"'{written}' is a capability, which has no scores of its own"
-            raise UnreadableQuery(f"{what}: say 'strong {written}', or compare one of its benchmarks.")
-        if benchmark := catalogue().get(name):
-            return written, Score(benchmark)
-        if score := _with_metric(name):
-            return written, score
-    return None
-
-
-def _with_metric(written: str) -> Score | None:
-    """`humaneval pass@1`, `arc_easy.acc`: a benchmark of the table with one of its metrics after it."""
-    match = re.fullmatch(r"(?P<name>.+)[ .](?P<metric>[^ .]+)", written)
-    if match is None or catalogue().get(match["name"]) is None:
-        return None
-    name, metric = match["name"], match["metric"]
-    row = catalogue().for_metric(name, metric)
-    return Score(row, metric) if metric in {listed for listed, _ in row.metrics} else None
+    draft.take(start, end, *pair)
 
 
 def _on_scale(written: str, subject: Subject, value: float, percent: bool) -> float:
@@ -191,10 +164,17 @@ def _on_scale(written: str, subject: Subject, value: float, percent: bool) -> fl
     if scale == "fraction" and not percent and abs(value) > 1:
         what = f"{name} runs from 0 to 1, so it cannot be compared with {value:g}"
         raise UnreadableQuery(f"{what}: write {value:g}% or {value / 100:g}.")
-    return value / 100 if percent and scale == "fraction" else value
+    if scale in ("percent", "ten") and not percent and 0 < abs(value) < 1:
+        whole = value * (100 if scale == "percent" else 10)
+        what = f"{name} {span_of(scale)}, so {value:g} may be meant as {whole:g}"
+        raise UnreadableQuery(f"{what}: write {whole:g}{f' or {value:g}%' if scale == 'percent' else ''}.")
+    own = value / 100 if percent and scale == "fraction" else value
+    if not can_hold(scale, own):
+        raise UnreadableQuery(f"{name} {span_of(scale)}, so no score of it can be compared with {own:g}.")
+    return own
 
 
-def _condition(written: str, subject: Subject, operator: str, value: float) -> Condition:
+def _condition(written: str, subject: Subject, operator: str, value: float) -> FieldCondition | BenchmarkCondition:
     if isinstance(subject, str):
         whole = subject in ("step", "tokens_seen", "run.parameter_count")
         plain = {"+": ">", "-": "<"}.get(operator, operator)

@@ -6,15 +6,17 @@ the threshold. `{"benchmark": "mmlu", "relation": ">=", "threshold": 0.6}`: a sc
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
 from registry.errors import FieldError, Invalid
-from registry.evals.catalogue import catalogue
+from registry.evals.catalogue import Catalogue, catalogue
 from registry.evals.known import nearest_capabilities, unknown_benchmarks
+from registry.evals.project_table import ProjectTable, read_project_table
+from registry.evals.scales import WORDS, can_hold
 from registry.filters import syntax
 from registry.filters.check import parse_filter
 from registry.filters.errors import InvalidFilter
@@ -55,11 +57,17 @@ class BenchmarkCondition:
 
 @dataclass(frozen=True, slots=True)
 class StandingCondition:
-    """`strong gsm8k`: a percentile of one benchmark. A search resolves it to the score that stands there."""
+    """`strong gsm8k`: a percentile of one benchmark. A search resolves it to the score that stands there.
+
+    `by_value`: 'high' and 'low' speak of the number, whichever way the benchmark points: the lowest perplexity is the
+    best one. Without a metric, the table's preferred one is meant.
+    """
 
     benchmark: str
     relation: str
     threshold: float
+    metric: str | None = None
+    by_value: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +128,44 @@ def read_conditions(items: Sequence[Any], *, pointer: str = "/conditions") -> tu
 def refuse_unknown_benchmarks(
     session: Session, project_ids: Collection[int], conditions: Sequence[Condition], *, pointer: str = "/conditions"
 ) -> None:
-    """A misspelt name would find nothing, for ever. Raises InvalidConditions, which names each by its JSON pointer."""
-    named = {place: each.benchmark for place, each in enumerate(conditions) if isinstance(each, BenchmarkCondition)}
-    unknown = unknown_benchmarks(session, project_ids, named.values())
+    """A misspelt name, and a number that no score can have, would find nothing or everything, for ever.
+
+    Raises InvalidConditions, which names each by its JSON pointer.
+    """
+    asked = [(place, each) for place, each in enumerate(conditions) if isinstance(each, BenchmarkCondition)]
+    unknown = unknown_benchmarks(session, project_ids, [each.benchmark for _, each in asked])
     errors = [
         FieldError(f"{pointer}/{place}/benchmark", f"unknown benchmark {name[:60]!r}. {unknown[name] or NOBODY}")
-        for place, name in named.items()
+        for place, name in ((place, each.benchmark) for place, each in asked)
         if name in unknown
+    ]
+    errors += [
+        FieldError(f"{pointer}/{place}/threshold", f"{each.benchmark} {span}, so {each.threshold:g} is none")
+        for place, each, span in _off_scale(session, project_ids, asked)
     ]
     if errors:
         raise _refused(errors)
+
+
+def _off_scale(
+    session: Session, project_ids: Collection[int], asked: Sequence[tuple[int, BenchmarkCondition]]
+) -> Iterator[tuple[int, BenchmarkCondition, str]]:
+    """The conditions whose number is off the scale, with the scale in words; a project's own table goes first."""
+
+    def scale(table: Catalogue | ProjectTable, condition: BenchmarkCondition) -> str:
+        return table.for_metric(condition.benchmark, condition.metric or "", condition.filter or "").scale
+
+    odd = [each for each in asked if not can_hold(scale(catalogue(), each[1]), each[1].threshold)]
+    table = read_project_table(session, project_ids) if odd else None
+    for place, condition in odd:
+        own = scale(table, condition) if table is not None else "raw"
+        if not can_hold(own, condition.threshold):
+            yield place, condition, span_of(own)
+
+
+def span_of(scale: str) -> str:
+    """Which values a scale has, after the name of a benchmark: 'runs from 0 to 1'."""
+    return f"is {WORDS[scale]}" if scale == "log" else f"runs from {WORDS[scale]}"
 
 
 NOBODY: Final = "No result here has it, and no benchmark table."

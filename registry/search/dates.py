@@ -27,31 +27,38 @@ _MONTH = "(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + ")"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _DATE: Final = (
     r"(?P<iso>\d{4}[-/.]\d{1,2}(?:[-/.]\d{1,2})?(?!\d))"
-    r"|(?P<zh>(?:\d{4}年)?\d{1,2}月(?:\d{1,2}[日号])?|\d{4}年)"
+    r"|(?P<zh>[一二三四五六七八九十]{1,2}月[一二三四五六七八九十]{1,3}[日号]|(?:\d{4}\s?年\s?)?\d{1,2}\s?月(?:\s?\d{1,2}\s?[日号])?|\d{4}\s?年)"
     rf"|(?P<en>{_MONTH}\.?\s+{_DAY}(?:,?\s+\d{{4}})?|{_DAY}\s+{_MONTH}\.?(?:\s+\d{{4}})?|{_MONTH}\s+\d{{4}})\b"
     r"|(?P<near>\b(?:today|yesterday|this week|last week|this month|last month)\b"
     r"|今天|昨天|前天|本周|这周|上周|本月|这个月|上个月|上月)"
 )
 _DATES: Final = (
-    ("before", re.compile(rf"\b(?:before|prior to|earlier than)\s+(?:{_DATE})")),
+    ("before", re.compile(rf"\b(?:before|prior to|earlier than|older than)\s+(?:{_DATE})")),
     ("before", re.compile(rf"(?:{_DATE})\s*(?:之前|以前|前)")),
     ("until", re.compile(rf"(?:\b(?:until|up to|by|no later than)\s+|截至\s*|截止\s*)(?:{_DATE})(?:\s*为止)?")),
-    ("after", re.compile(rf"\b(?:after|later than)\s+(?:{_DATE})")),
+    ("after", re.compile(rf"\b(?:after|later than|newer than|more recent than)\s+(?:{_DATE})")),
     ("after", re.compile(rf"(?:{_DATE})\s*(?:之后|以后|后)")),
     ("since", re.compile(rf"(?:\b(?:since|from)\s+|自从?\s*|从\s*)(?:{_DATE})(?:\s*(?:onwards?\b|以来|开始|起))?")),
     ("since", re.compile(rf"(?:{_DATE})\s*(?:以来|开始|起)")),
     ("on", re.compile(rf"(?:\b(?:saved\s+)?(?:on|in|during)\s+|在\s*)?(?:{_DATE})(?:\s*(?:保存|存))?的?")),
 )
 _PAST = re.compile(
-    r"(?:\b(?:in\s+|over\s+|within\s+)?(?:the\s+)?(?:(?:last|past)\s+(?=\d)|past\s+)|最近\s*|过去\s*|近\s*)"
+    r"(?:\b(?:in\s+|over\s+|within\s+)?(?:the\s+)?(?:(?:last|past)\s+(?=\d)|past\s+)|\bwithin\s+(?=\d)|最近\s*|过去\s*|近\s*)"
     r"(?P<count>\d{1,4}|[一两二三四五六七八九十]+)?\s*(?:个\s*)?"
     r"(?P<unit>hours?|days?|weeks?|months?|小时|天|日|周|星期|月)"
+)
+_AGE = re.compile(
+    r"\b(?P<age>older|earlier|newer|younger|more recent|later) than\s+(?P<count>\d{1,4}|an?\b)\s*"
+    r"(?P<unit>hours?|days?|weeks?|months?)\b(?:\s+ago\b)?"
 )
 _UNIT_DAYS: Final = (("hour 小时", 1 / 24), ("day 天 日", 1.0), ("week 周 星期", 7.0), ("month 月", 30.0))
 
 
 def take_dates(draft: Draft, now: datetime) -> None:
     """Take dates out of the draft as conditions on `saved_at`; `now` (UTC) gives 'yesterday' its meaning."""
+    for match in draft.matches(_AGE):
+        older = match["age"].startswith(("older", "earlier"))
+        draft.take(*match.span(), _at("<" if older else ">", now - _span(match)))
     for match in draft.matches(_PAST):
         draft.take(*match.span(), _at(">=", now - _span(match)))
     for relation, pattern in _DATES:
@@ -82,7 +89,7 @@ def _at(relation: str, moment: datetime) -> FieldCondition:
 def _span(match: re.Match[str]) -> timedelta:
     unit = match["unit"].rstrip("s")
     days = next(days for words, days in _UNIT_DAYS if unit in words.split())
-    return timedelta(days=days * (read_quantity(match["count"]) if match["count"] else 1))
+    return timedelta(days=days * (1 if match["count"] in (None, "a", "an") else read_quantity(match["count"])))
 
 
 def _interval(match: re.Match[str], now: datetime) -> tuple[datetime, datetime] | None:
@@ -107,7 +114,8 @@ def _parts(match: re.Match[str]) -> tuple[int | None, int | None, int | None]:
         year, month, *rest = (int(part) for part in re.split(r"[-/.]", match["iso"]))
         return year, month, rest[0] if rest else None
     if match["zh"]:
-        found = {unit: int(number) for number, unit in re.findall(r"(\d+)([年月日号])", match["zh"])}
+        numbers = re.findall(r"(\d+|[一二三四五六七八九十]+)\s?([年月日号])", match["zh"])
+        found = {unit: int(read_quantity(number)) for number, unit in numbers}
         return found.get("年"), found.get("月"), found.get("日", found.get("号"))
     numbers = [int(number) for number in re.findall(r"\d+", match["en"])]
     month = next(number for name, number in _MONTHS.items() if re.search(rf"\b{name}\b", match["en"]))

@@ -3,14 +3,17 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final, Protocol
 
 from registry.errors import Malformed
-from registry.search.conditions import Condition
+from registry.search.conditions import BenchmarkCondition, Condition, FieldCondition
+from registry.search.numbers import write_shares
 from registry.search.vocabulary import EXAMPLES
 
 TAKEN: Final = "\x00"  # stands where something was taken out; a query cannot contain it
 MAX_LENGTH: Final = 1_000  # characters
+OPPOSITE: Final = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
 class UnreadableQuery(Malformed):
@@ -55,13 +58,13 @@ class Draft:
         for place, letter in enumerate(query):
             if letter == TAKEN or "\ud800" <= letter <= "\udfff":
                 raise UnreadableQuery(f"Character {place} of the query is no text (NUL or a lone surrogate).")
-        text = re.sub(r"\s+", " ", unicodedata.normalize("NFKC", query).translate(_QUOTES))
+        text = write_shares(re.sub(r"\s+", " ", unicodedata.normalize("NFKC", query).translate(_QUOTES)))
         if re.search(r"\d{31}", text):
             raise UnreadableQuery("The query has a number of more than 30 digits.")
         low = text.lower()
         self.text = text if len(text) == len(low) else low  # a few capital letters grow when lowered
         self.low = low
-        self._found: list[tuple[int, Condition]] = []
+        self._found: dict[tuple[int, int], tuple[Condition, ...]] = {}
 
     def matches(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         """Each match in what is left, even while matches are being taken out."""
@@ -71,13 +74,39 @@ class Draft:
             place = max(match.end(), place + 1)
 
     def take(self, start: int, end: int, *conditions: Condition) -> None:
-        self._found += [(start, condition) for condition in conditions]
+        self._found[start, end] = (*self._found.get((start, end), ()), *conditions)
         self.low = self.low[:start] + TAKEN * (end - start) + self.low[end:]
+
+    def taken(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Where each thing stood that was taken out between two places, the first one first."""
+        return sorted(span for span in self._found if start <= span[0] < span[1] <= end)
+
+    def negate(self, span: tuple[int, int]) -> bool:
+        """Turn round what was taken there. False where its opposite is no single condition, or is not certain."""
+        match self._found[span]:
+            case (BenchmarkCondition() as one,):
+                self._found[span] = (replace(one, relation=OPPOSITE[one.relation]),)
+            case (FieldCondition() as one,) if one.relation != ">=" or not _SINCE.match(self.text, *span):
+                self._found[span] = (_opposite(one),)
+            case _:
+                return False
+        return True
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
         """What was found, in the order in which it was written."""
-        return tuple(condition for _, condition in sorted(self._found, key=lambda pair: pair[0]))
+        return tuple(condition for _, found in sorted(self._found.items()) for condition in found)
+
+
+def _opposite(condition: FieldCondition) -> FieldCondition:
+    if isinstance(condition.threshold, bool):
+        return replace(condition, threshold=not condition.threshold)
+    if condition.field.startswith("pieces.") and condition.threshold == "present":
+        return replace(condition, threshold="absent")
+    return replace(condition, relation=OPPOSITE[condition.relation])
+
+
+_SINCE = re.compile("from|从|自", re.IGNORECASE)  # 'not from Monday' may be 'before it' or 'of another day'
 
 
 _QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "；": ";", "，": ",", "。": "."})

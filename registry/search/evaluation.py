@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from registry.evals.capability import Ranking
 from registry.evals.columns import Column
-from registry.evals.percentiles import Booleans, Floats
+from registry.evals.percentiles import Floats
 from registry.evals.population.against import Against
 from registry.evals.population.keeping import population_of
 from registry.evals.population.table import Part, Population
@@ -42,7 +42,8 @@ class Evaluation:
     """`scored` are the conditions on scores, and `held` what each says of the rows of the table.
 
     `conditions` are all of them, with 'strong gsm8k' written as the score that it means here; `unranked`: benchmarks
-    of which no such score can be said. `sized`: the table holds the models of the size asked for, and no others.
+    of which no such score can be said; `unevaluated`: those of them that no checkpoint has. `sized`: the table holds
+    the models of the size asked for, and no others.
     """
 
     table: Table
@@ -56,6 +57,7 @@ class Evaluation:
     resolved: dict[str, str | None]
     left_out: dict[str, tuple[LeftOut, ...]]
     unranked: tuple[str, ...]
+    unevaluated: tuple[str, ...]
     sized: bool
 
     def ranks(self, condition: BenchmarkCondition) -> Floats:
@@ -86,6 +88,7 @@ def evaluate(
     table, sized = (population, False) if reference else _table(session, population, fields, capabilities)
     if reference is not None:
         table = Against(population, reference)
+    left = [condition for condition in fields if not (sized and condition.field == SIZE_FIELD)]
     rankings = {name: table.ranking(name) for name in dict.fromkeys(capabilities)}
     plain, unranked = _resolve(table, conditions, where)
     scored = tuple(condition for condition in plain if isinstance(condition, CapabilityCondition | BenchmarkCondition))
@@ -100,12 +103,15 @@ def evaluate(
         conditions=plain,
         scored=scored,
         held=tuple(_hold(table, condition, rankings, places) for condition in scored),
-        allowed=allowed_rows(session, table, population, fields),
+        allowed=allowed_rows(session, table, population, left),
         rankings=rankings,
         places=places,
         resolved={_shown(name): _read_as(population, choice, where[name]) for name, choice in choices.items()},
         left_out=left_out_of(choices),
         unranked=unranked,
+        unevaluated=tuple(
+            each.benchmark for each in conditions if isinstance(each, StandingCondition) and where[_key(each)] is None
+        ),
         sized=sized,
     )
 
@@ -119,9 +125,10 @@ def _choices(
 
 def _key(condition: BenchmarkCondition | StandingCondition) -> tuple[str, ...]:
     """The name under which the filter language chooses a score."""
-    if isinstance(condition, StandingCondition) or condition.metric is None:
+    if condition.metric is None:
         return (condition.benchmark,)
-    rest = () if condition.filter is None else (condition.filter or NO_NAME,)
+    filter = condition.filter if isinstance(condition, BenchmarkCondition) else None
+    rest = () if filter is None else (filter or NO_NAME,)
     return (condition.benchmark, condition.metric or NO_NAME, *rest)
 
 
@@ -184,14 +191,17 @@ def _standing(table: Table, condition: StandingCondition, place: int | None) -> 
     if place is None or table.columns[place].benchmark.direction is Direction.TARGET:
         return None
     ranks = table.ranks(place)
-    strong = condition.relation == STRONG
+    higher = table.columns[place].benchmark.direction is Direction.HIGHER
+    strong, threshold = condition.relation == STRONG, condition.threshold
+    if condition.by_value and not higher:  # the highest numbers are the worst
+        strong, threshold = not strong, round(1 - threshold, 4)
     with np.errstate(invalid="ignore"):
-        there = np.flatnonzero(ranks >= condition.threshold if strong else ranks <= condition.threshold)
+        there = np.flatnonzero(ranks >= threshold if strong else ranks <= threshold)
     if not len(there):
         return None
     nearest = there[np.argmin(ranks[there]) if strong else np.argmax(ranks[there])]
-    upwards = strong == (table.columns[place].benchmark.direction is Direction.HIGHER)
-    return BenchmarkCondition(condition.benchmark, ">=" if upwards else "<=", float(table.values(place)[nearest]))
+    relation = ">=" if strong == higher else "<="
+    return BenchmarkCondition(condition.benchmark, relation, float(table.values(place)[nearest]), condition.metric)
 
 
 def _hold(
@@ -205,11 +215,3 @@ def _hold(
     if condition not in places:
         return HeldByNobody(len(table.checkpoints))
     return HeldBenchmark(condition, table, places[condition])
-
-
-def all_of(masks: Sequence[Booleans], size: int) -> Booleans:
-    """Where all of these hold; everywhere where there is none."""
-    together = np.ones(size, dtype=bool)
-    for mask in masks:
-        together &= mask
-    return together

@@ -13,6 +13,7 @@ from registry.search.conditions import STRONG, BenchmarkCondition, CapabilityCon
 from registry.search.native import COMPARE
 
 _UNMET_AT_MOST: Final = 0.999  # an unmet condition never scores as a met one does
+_ROUNDING: Final = 1e-9  # more than scores are rounded by where they are compared
 
 
 class Held(Protocol):
@@ -28,6 +29,10 @@ class Held(Protocol):
         """How well the condition is met at these rows, 0 to 1; NaN where that is not known."""
         ...
 
+    def may_reach(self, bound: float) -> Booleans:
+        """(n,) a quick look at everybody: nobody is left out whose score is the bound, or rounds to it."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class HeldCapability:
@@ -38,17 +43,23 @@ class HeldCapability:
 
     @cached_property
     def met(self) -> Booleans:
-        standing, bound = self.ranking.standing, self.condition.threshold
-        with np.errstate(invalid="ignore"):
-            return np.asarray(standing >= bound if self.condition.relation == STRONG else standing <= bound)
+        return self._beyond(self.condition.threshold)
 
-    @cached_property
+    @property
     def known(self) -> Booleans:
-        return np.isfinite(self.ranking.standing)
+        return self.ranking.is_ranked
 
     def scores(self, rows: Integers) -> Floats:
         standing = self.ranking.standing[rows]
         return standing if self.condition.relation == STRONG else 1 - standing
+
+    def may_reach(self, bound: float) -> Booleans:
+        return self._beyond(bound - _ROUNDING if self.condition.relation == STRONG else 1 - bound + _ROUNDING)
+
+    def _beyond(self, standing: float) -> Booleans:
+        compare = np.greater_equal if self.condition.relation == STRONG else np.less_equal
+        with np.errstate(invalid="ignore"):
+            return np.asarray(compare(self.ranking.standing, standing))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +74,16 @@ class HeldBenchmark:
     def met(self) -> Booleans:
         with np.errstate(invalid="ignore"):
             there = COMPARE[self.condition.relation](self.table.values(self.place), self.condition.threshold)
-        return np.asarray(there & self.known)
+        return np.asarray(there & self.known if self.condition.relation == "!=" else there)
 
     @cached_property
     def known(self) -> Booleans:
         return np.isfinite(self.table.values(self.place))
+
+    @cached_property
+    def _bound(self) -> float:
+        """The percentile at which the comparison is met."""
+        return self.table.share_below(self.place, self.condition.threshold)
 
     def scores(self, rows: Integers) -> Floats:
         met, known = self.met[rows], self.known[rows]
@@ -76,9 +92,17 @@ class HeldBenchmark:
         if self.condition.relation == "!=":
             near = np.zeros(len(rows))
         else:
-            bound = self.table.share_below(self.place, self.condition.threshold)
-            near = np.minimum(1 - np.abs(self.table.ranks(self.place)[rows] - bound), _UNMET_AT_MOST)
+            near = np.minimum(1 - np.abs(self.table.ranks(self.place)[rows] - self._bound), _UNMET_AT_MOST)
         return np.where(known, np.where(met, 1.0, np.nan_to_num(near)), np.nan)
+
+    def may_reach(self, bound: float) -> Booleans:
+        if bound <= _ROUNDING:
+            return self.known
+        if bound > _UNMET_AT_MOST + _ROUNDING or self.condition.relation == "!=":
+            return self.met
+        ranks, far = self.table.ranks(self.place), 1 - bound + _ROUNDING
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.met | ((ranks >= self._bound - far) & (ranks <= self._bound + far)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,3 +121,6 @@ class HeldByNobody:
 
     def scores(self, rows: Integers) -> Floats:
         return np.full(len(rows), np.nan)
+
+    def may_reach(self, bound: float) -> Booleans:
+        return self.known

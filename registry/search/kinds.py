@@ -3,11 +3,11 @@
 import re
 from typing import Final
 
-from registry.search.clauses import is_word
 from registry.search.conditions import FieldCondition
 from registry.search.draft import Draft, Known
 from registry.search.reading import MATCH, NEWEST, OLDEST
 from registry.search.vocabulary import NEWEST_WORDS, OLDEST_WORDS, RUN_KINDS
+from registry.search.words import is_word
 
 
 def _whole(word: str) -> str:

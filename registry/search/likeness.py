@@ -7,6 +7,7 @@ little is known comes neither first nor last for it. At least half must be share
 
 import math
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from registry.checkpoints.rows import CheckpointIdentity, read_rows
 from registry.evals.capability import Ranking
 from registry.evals.catalogue import catalogue
 from registry.evals.copies import copies_around
-from registry.evals.percentiles import Floats
+from registry.evals.percentiles import Integers
 from registry.evals.population.keeping import population_of
 from registry.evals.population.table import Population as Table
 from registry.filters.query import prepare
@@ -33,11 +34,11 @@ from registry.search.answers import (
     SearchResult,
 )
 from registry.search.conditions import LIKE, CapabilityCondition
-from registry.search.contrast import best_first
-from registry.search.evidence import benchmark_evidence
+from registry.search.contrast import Key, best_first
+from registry.search.distance import Distances
+from registry.search.evidence import capability_evidence
 from registry.types import CheckpointState
 
-UNSHARED: Final = 1 / 3
 LEAST_SHARED: Final = 0.5
 
 
@@ -54,28 +55,26 @@ def more_like(session: Session, project_ids: Collection[int], checkpoint_id: int
     rankings = _judged(session, table, row)
     if row is None or not rankings:
         return _nothing("It has no score of a capability that could be judged, so nothing can be like it.")
-    distance, shared = _distances(rankings, row)
+    distances = Distances(rankings, row)
+    shared = distances.shared
     same = {checkpoint_id}.union(*copies_around(session, project_id, [checkpoint_id]))
     asked = table.reference & (shared >= max(1, math.ceil(LEAST_SHARED * len(rankings))))
-    asked &= ~np.isin(table.checkpoints, np.array(sorted(same), dtype=np.int64))
-    rows = np.flatnonzero(asked)
-    keys = [np.round(1 - distance[rows], 12), shared[rows]]
-    places = [int(place) for place in rows[best_first(keys, table.checkpoints[rows], limit)]]
-    identities = _identities(session, [int(table.checkpoints[place]) for place in places])
+    asked[[at for each in same if (at := table.row_of(each)) is not None]] = False
+    keys: list[Key] = [lambda rows: np.round(1 - distances.mean(rows), 12), lambda rows: shared[rows]]
+    places = best_first(distances.candidates(asked, limit), keys, table.checkpoints, limit)
+    identities = _identities(session, table.checkpoints[places].tolist())
+    evidence = _evidence(table, rankings, row, places)
     results = tuple(
-        SearchResult(
-            identities[int(table.checkpoints[place])],
-            round(float(1 - distance[place]), 6),
-            False,
-            tuple(_evidence(table, ranking, row, place) for ranking in rankings),
+        SearchResult(identities[number], round(1 - distance, 6), False, said)
+        for number, distance, said in zip(
+            table.checkpoints[places].tolist(), distances.mean(places).tolist(), evidence, strict=True
         )
-        for place in places
-        if int(table.checkpoints[place]) in identities
+        if number in identities
     )
     conditions = tuple(_condition(ranking, row) for ranking in rankings)
     warnings = tuple(_warnings(rankings, bool(results)))
     capabilities = tuple(CapabilityPopulation(each.capability, each.size, each.runs, each.basis) for each in rankings)
-    population = Population(len(rows), capabilities, False, warnings)
+    population = Population(int(np.count_nonzero(asked)), capabilities, False, warnings)
     return SearchAnswer(Interpretation(conditions, (), {}), population, bool(results), results)
 
 
@@ -89,35 +88,19 @@ def _judged(session: Session, table: Table, row: int | None) -> list[Ranking]:
     return [ranking for ranking in rankings if math.isfinite(ranking.standing[row])]
 
 
-def _distances(rankings: list[Ranking], row: int) -> tuple[Floats, Floats]:
-    """(the mean distance of each checkpoint, in how many capabilities both were judged)."""
-    total = np.zeros(len(rankings[0].standing))
-    shared = np.zeros(len(total))
-    for ranking in rankings:
-        apart = np.abs(ranking.standing - ranking.standing[row])
-        known = np.isfinite(apart)
-        total += np.where(known, apart, UNSHARED)
-        shared += known
-    return total / len(rankings), shared
-
-
 def _condition(ranking: Ranking, row: int) -> CapabilityCondition:
     return CapabilityCondition(ranking.capability, LIKE, round(float(ranking.standing[row]), 6))
 
 
-def _evidence(table: Table, ranking: Ranking, row: int, place: int) -> Evidence:
-    stands = ranking.at(table, place)
-    judged = math.isfinite(ranking.standing[place])
-    return Evidence(
-        _condition(ranking, row),
-        ranking.capability,
-        round(stands.percentile, 6) if math.isfinite(stands.percentile) else None,
-        round(stands.composite, 6) if math.isfinite(stands.composite) else None,
-        round(stands.coverage, 4),
-        ranking.basis,
-        judged,
-        tuple(benchmark_evidence(table, place, column) for column in stands.chosen) if judged else (),
-    )
+def _evidence(table: Table, rankings: list[Ranking], row: int, places: Integers) -> list[tuple[Evidence, ...]]:
+    """For each of these places what it is like in every capability that the checkpoint at a row was judged in."""
+    said: list[list[Evidence]] = [[] for _ in places]
+    for ranking in rankings:
+        condition, judged = _condition(ranking, row), ranking.is_ranked[places].tolist()
+        for number, (place, stands) in enumerate(zip(places.tolist(), ranking.at_rows(table, places), strict=True)):
+            known = stands if judged[number] else replace(stands, chosen=())
+            said[number].append(capability_evidence(table, ranking, condition, place, known, judged[number]))
+    return [tuple(each) for each in said]
 
 
 def _warnings(rankings: list[Ranking], found: bool) -> list[str]:

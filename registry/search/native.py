@@ -12,6 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from registry.db import to_micros
+from registry.evals.arrays import read_arrays
 from registry.evals.percentiles import Booleans, Integers
 from registry.evals.population.table import Population
 from registry.filters import syntax, tables
@@ -69,5 +70,5 @@ def _of_runs(session: Session, population: Population, terms: Sequence[syntax.Co
         query = query.where(tables.run.c.project_id.in_(sorted(prepared.project_ids)))
     if prepared.node is not None:
         query = query.where(compile_filter(prepared.node, columns))
-    ids = np.fromiter(session.scalars(query), np.int64)
-    return np.isin(population.rows.run_ids, ids)
+    (ids,) = read_arrays(session, [query], [np.int64])
+    return population.rows.of_runs(ids)

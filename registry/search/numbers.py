@@ -16,7 +16,10 @@ _POWERS: Final = (
     (12, "t trillion 万亿"),
 )
 _UNITS: Final = {unit: 10**power for power, units in _POWERS for unit in units.split()}
-_DIGITS: Final = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?"
+# '0,05' is no number here: a comma stands between thousands only.
+_DIGITS: Final = (
+    r"(?<!\d)(?<!\d[.,])(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:e[+-]?\d+)?(?!\d|[.,]\d)"
+)
 _UNIT: Final = (
     "(?:"
     + "|".join(unit + ("(?![a-z0-9])" if unit.isascii() else "") for unit in sorted(_UNITS, key=len, reverse=True))
@@ -31,6 +34,21 @@ SIZE: Final = rf"(?:{_DIGITS}\s?(?:billion|million|bn|b|m)(?![a-z0-9])|{_DIGITS}
 _PARTS = re.compile(rf"(?P<digits>-?{_DIGITS})\s?(?P<unit>{_UNIT})?")
 _VALUES = {letter: value for value, letter in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _TENS = {"十": 10, "百": 100, "千": 1000}
+_SHARES: Final = (
+    re.compile(rf"百分之\s*(?P<percent>{QUANTITY})"),
+    re.compile(r"(?P<tens>[一二两三四五六七八九十]|\d(?:\.\d)?)成(?P<ones>[一二三四五六七八九半])?(?![绩果功为员本])"),
+)
+
+
+def write_shares(text: str) -> str:
+    """六成, 七成五 and 百分之五 as percent: 60%, 75%, 5%."""
+    percent, tenths = _SHARES
+    text = percent.sub(lambda match: f"{read_quantity(match['percent']):g}%", text)
+    return tenths.sub(lambda match: f"{10 * read_quantity(match['tens']) + _ones(match['ones']):g}%", text)
+
+
+def _ones(letter: str | None) -> int:
+    return 5 if letter == "半" else _VALUES.get(letter or "", 0)
 
 
 def read_quantity(text: str) -> int | float:

@@ -1,8 +1,9 @@
 """A question in plain English or Chinese, read as conditions. No model is asked: the same words mean the same always.
 
-Taken out in this order: comparisons with numbers, steps, dates, what comes first, projects, runs, kinds of runs,
-families and sizes of models; the rest is read word
-by word. Words that nobody listed come back in `unparsed`; a question with two readings is refused, never guessed at.
+Taken out in this order: ranges of sizes, comparisons with numbers, steps, dates, what comes first, projects, runs,
+kinds of runs, families and sizes of models; the rest is read word by word. Words that nobody listed come back in
+`unparsed`; a question with two readings is refused, never guessed at, and so is one where what was not understood has a
+number or looks like a slip of the pen.
 """
 
 from datetime import datetime
@@ -10,16 +11,18 @@ from datetime import datetime
 from registry.search.clauses import read_clauses
 from registry.search.comparisons import take_comparisons
 from registry.search.conditions import MAX_CONDITIONS
+from registry.search.contradictions import refuse_contradictions
 from registry.search.dates import take_dates
 from registry.search.draft import Draft, Known, UnreadableQuery
 from registry.search.kinds import take_families, take_kinds, take_order
-from registry.search.places import take_projects, take_runs, take_sizes, take_steps
+from registry.search.places import take_projects, take_runs, take_size_ranges, take_sizes, take_steps
 from registry.search.reading import MATCH, Reading
 
 
 def read_query(query: str, *, now: datetime, known: Known | None = None) -> Reading:
     """Read a question; `now` gives 'yesterday' its meaning. Raises UnreadableQuery, with examples of questions."""
     draft = Draft(query)
+    take_size_ranges(draft)
     take_comparisons(draft, known)
     take_steps(draft)
     take_dates(draft, now)
@@ -31,6 +34,7 @@ def read_query(query: str, *, now: datetime, known: Known | None = None) -> Read
     take_sizes(draft)
     unparsed = read_clauses(draft, known)
     conditions = tuple(dict.fromkeys(draft.conditions))
+    refuse_contradictions(conditions)
     if not conditions and order == MATCH:
         understood = f" Not understood: {' '.join(unparsed)[:200]}." if unparsed else ""
         raise UnreadableQuery(f"The query names no capability, benchmark or field.{understood}")

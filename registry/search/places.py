@@ -3,11 +3,11 @@
 import re
 from typing import Final
 
-from registry.search.clauses import is_word
 from registry.search.conditions import FieldCondition
-from registry.search.draft import Draft, Known
+from registry.search.draft import Draft, Known, UnreadableQuery
 from registry.search.numbers import QUANTITY, SIZE, read_quantity
 from registry.search.vocabulary import FILLERS
+from registry.search.words import is_word
 
 # '7B' names models of 6.7 to 7.6 billion parameters. A size without a comparison is read as within this share.
 SIZE_TOLERANCE: Final = 0.15
@@ -16,14 +16,26 @@ _UNIT = r"(?P<unit>(?:training\s+)?steps?\b|步|tokens?\b|个?词元)"
 _POINT = (
     rf"(?:第\s*)?(?:\bsteps?\s*(?P<step>{QUANTITY})(?!\s*(?:tokens?\b|%))|(?P<count>{QUANTITY})\s*(?:个\s*)?{_UNIT})"
 )
-_LOW, _HIGH, _TO = rf"(?P<low>{QUANTITY})", rf"(?P<high>{QUANTITY})", r"\s*(?:\band\b|\bto\b|到|至|~|-)\s*"
+_LOW, _HIGH = rf"(?P<low>{QUANTITY})", rf"(?P<high>{QUANTITY})"
+_TO, _AND = r"\s*(?:\bto\b|到|至|~|-)\s*", r"\s*(?:\band\b|\bto\b|[和与]|到|至|~|-)\s*"
 _RANGES: Final = (
-    re.compile(rf"(?:\b(?:between|from)\s+)?\bsteps?\s+{_LOW}{_TO}(?:steps?\s+)?{_HIGH}(?!\s*%)"),
-    re.compile(
-        rf"(?:\b(?:between|from)\s+|从|在)?(?:第\s*)?{_LOW}\s*(?:步|steps?\b)?{_TO}(?:第\s*)?{_HIGH}"
-        r"\s*(?:步|steps?\b)\s*(?:之间)?"
-    ),
+    re.compile(rf"\bbetween\s+(?:the\s+)?steps?\s+{_LOW}{_AND}(?:steps?\s+)?{_HIGH}(?!\s*%)"),
+    re.compile(rf"(?:\bfrom\s+)?\bsteps?\s+(?:from\s+|between\s+)?{_LOW}{_TO}(?:steps?\s+)?{_HIGH}(?!\s*%)"),
+    re.compile(rf"\bsteps?\s+(?:are\s+|is\s+)?between\s+{_LOW}{_AND}{_HIGH}(?!\s*%)"),
+    re.compile(rf"\bbetween\s+{_LOW}\s*(?:steps?\b)?{_AND}{_HIGH}\s*steps?\b"),
+    re.compile(rf"(?:从|在)?(?:第\s*)?{_LOW}\s*步?{_AND}(?:第\s*)?{_HIGH}\s*步\s*之间"),
+    re.compile(rf"(?:\bfrom\s+|从|在)?(?:第\s*)?{_LOW}\s*(?:步|steps?\b)?{_TO}(?:第\s*)?{_HIGH}\s*(?:步|steps?\b)"),
 )
+# 'Every 1000 steps' and 'the last 5000 steps' are no step, and three steps are no one step.
+_NO_POINT = re.compile(
+    r"(?:\b(?:every|each|last|final|per|another|other|next|previous|remaining|around|about|near|nearly|roughly|approximately|almost|close\s+to)\s+(?:the\s+)?|大?约|大概|接近|每隔?|最后的?|倒数|后|最近|近)\s*$"
+)
+_NO_END = re.compile(
+    rf"\s*(?:\b(?:ago|later|apart|earlier|each|divisible)\b|一次|一存|一个|一保存|左右|附近|上下|(?:,|、|/|和|与|或|\band\b|\bor\b)\s*"
+    rf"(?!{SIZE}(?!\s*(?:steps?|步))){QUANTITY}(?!\s*[%.]))"
+)
+# A count of tokens without a comparison is read as within this share: a checkpoint is seldom saved at just that one.
+TOKENS_TOLERANCE: Final = 0.05
 # The order matters: a longer form first, the bare one last.
 _POINTS: Final = (
     ("<=", re.compile(rf"\b(?:up to|until|no later than|by)\s+(?:the\s+)?{_POINT}")),
@@ -34,7 +46,8 @@ _POINTS: Final = (
     (">=", re.compile(rf"(?:\b(?:since|from|starting at)\s+|从\s*|自\s*){_POINT}(?:\s*(?:onwards?\b|开始|起))?")),
     (">", re.compile(rf"\b(?:after|past|later than)\s+(?:the\s+)?{_POINT}")),
     (">", re.compile(rf"{_POINT}\s*(?:之后|以后|往后|后)")),
-    (">=", re.compile(rf"{_POINT}\s*(?:开始|起)")),
+    (">=", re.compile(rf"{_POINT}\s*(?:开始|起|\+|,?\s*(?:or|and)\s+(?:later|after|up|above|more)\b|onwards?\b)")),
+    (">=", re.compile(rf"(?P<step>(?P<count>{QUANTITY}))\s?\+\s*{_UNIT}")),
     ("=", re.compile(rf"(?:\b(?:at|on)\s+|在\s*)?{_POINT}(?:\s*(?:时|处))?")),
 )
 _QUOTED_RUN = re.compile(
@@ -52,6 +65,13 @@ _NAMED_PROJECT = re.compile(r"\b(?:in|within)\s+(?:the\s+)?(?P<name>[a-z0-9._-]{
 _SIZE = re.compile(
     rf"(?<![a-z0-9_.\-])(?P<size>{SIZE})(?:\s*-?\s*(?:models?\b|params?\b|parameters?\b|class\b|级别?|参数量?|规模|左右|大小|的?模型))?"
 )
+_OF_MODELS: Final = (
+    r"(?:\s*-?\s*(?:models?\b|params?\b|parameters?\b|参数量?|规模|的?模型|之间))*(?!\s*(?:steps?\b|tokens?\b|步|词元))"
+)
+_SIZE_RANGES: Final = tuple(
+    re.compile(rf"{opening}(?<![a-z0-9_.\-])(?P<low>{SIZE}){joint}(?P<high>{SIZE}){_OF_MODELS}")
+    for opening, joint in ((r"(?:\bbetween\s+|介于\s*|在\s*)", _AND), (r"(?:\bfrom\s+|从\s*)?", _TO))
+)
 _WORD = re.compile(r"[a-z0-9][a-z0-9_.=+,/\-]*")
 
 
@@ -63,11 +83,28 @@ def take_steps(draft: Draft) -> None:
             draft.take(*match.span(), FieldCondition("step", ">=", low), FieldCondition("step", "<=", high))
     for relation, pattern in _POINTS:
         for match in draft.matches(pattern):
-            field = "tokens_seen" if re.search("token|词元", match["unit"] or "") else "step"
-            if field == "step" or relation != "=":
-                draft.take(
-                    *match.span(), FieldCondition(field, relation, read_quantity(match["step"] or match["count"]))
-                )
+            _refuse_no_point(draft, match)
+            number = read_quantity(match["step"] or match["count"])
+            if not re.search("token|词元", match["unit"] or ""):
+                draft.take(*match.span(), FieldCondition("step", relation, number))
+            elif relation == "=":
+                draft.take(*match.span(), *_around("tokens_seen", number, TOKENS_TOLERANCE))
+            else:
+                draft.take(*match.span(), FieldCondition("tokens_seen", relation, number))
+
+
+def _refuse_no_point(draft: Draft, match: re.Match[str]) -> None:
+    before = _NO_POINT.search(draft.low, 0, match.start())
+    after = _NO_END.match(draft.low, match.end())
+    if before or after:
+        start, end = before.start() if before else match.start(), after.end() if after else match.end()
+        what = f"'{draft.text[start:end].strip()}' is not one place in a run"
+        raise UnreadableQuery(f"{what}: say 'after step 90000', 'between step 1000 and 2000', or ask for one step.")
+
+
+def _around(field: str, number: float, share: float) -> list[FieldCondition]:
+    ends = round(number * (1 - share)), round(number * (1 + share))
+    return [FieldCondition(field, relation, end) for relation, end in zip((">=", "<="), ends, strict=True)]
 
 
 def take_projects(draft: Draft, known: Known | None) -> None:
@@ -115,7 +152,13 @@ def _run(draft: Draft, match: re.Match[str]) -> FieldCondition:
 def take_sizes(draft: Draft) -> None:
     """Take the sizes of models: '7B' is a range of parameter counts around it."""
     for match in draft.matches(_SIZE):
-        size = read_quantity(match["size"])
-        ends = round(size * (1 - SIZE_TOLERANCE)), round(size * (1 + SIZE_TOLERANCE))
-        pair = [FieldCondition("run.parameter_count", *end) for end in zip((">=", "<="), ends, strict=True)]
-        draft.take(*match.span(), *pair)
+        draft.take(*match.span(), *_around("run.parameter_count", read_quantity(match["size"]), SIZE_TOLERANCE))
+
+
+def take_size_ranges(draft: Draft) -> None:
+    """Take 'between 1B and 7B', '1B-7B models', 1B 到 7B. What may be a range of tokens is left alone."""
+    for pattern in _SIZE_RANGES:
+        for match in draft.matches(pattern):
+            low, high = sorted(read_quantity(match[name]) for name in ("low", "high"))
+            pair = (FieldCondition("run.parameter_count", ">=", low), FieldCondition("run.parameter_count", "<=", high))
+            draft.take(*match.span(), *pair)

@@ -4,6 +4,7 @@ Lower case, width folded. A word of letters matches whole words only; a Chinese 
 first, so 不错 (good) is found before 不 (not). What stands in none of these tables is reported as not understood.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 Words = tuple[str, ...]
@@ -40,6 +41,11 @@ WEAK: Final = _words("""
 WEAKEST: Final = _words("""
     worst weakest poorest lowest 最差 最弱 最低 最烂 最拉胯 最糟糕
 """)
+ABOVE_AVERAGE: Final = _phrases(
+    "above average | better than average | no worse than average | not worse than average | at least average | "
+    "高于平均 | 高于平均水平 | 平均以上 | 中等以上"
+)
+BELOW_AVERAGE: Final = _phrases("below average | worse than average | 低于平均 | 低于平均水平 | 平均以下 | 中等以下")
 VERY: Final = _words("""
     very extremely really exceptionally especially particularly super highly remarkably incredibly so too 很
     非常 特别 极 极其 极度 十分 超 超级 相当 尤其 格外 异常 巨 真的 太
@@ -49,44 +55,49 @@ FAIRLY: Final = _words("""
     稍微 有点 有些 算 较为 挺 蛮 相对
 """)
 NEGATION: Final = _words("""
-    not no never isn't aren't doesn't don't can't cannot won't hardly without isnt arent doesnt dont 不 没 没有
-    无 并不 并非 不是 不太 不怎么 不够 不算 未 并没有 绝不 从不 不能算 谈不上 不大 不会
+    not no never isn't aren't doesn't don't can't cannot won't hardly barely scarcely without isnt arent doesnt dont
+    不 没 没有 没能 没那么 无 并不 并非 不是 不太 不怎么 不够 不算 未 并没有 绝不 从不 不能算 谈不上 算不上 称不上 不大
+    不会 别 勿
 """)
+# These speak of the number and not of how good it is: the lowest perplexity is the best one.
+VALUES: Final = frozenset(_words("high higher highest low lower lowest 高 更高 最高 低 更低 最低"))
 # Between clauses: contrast, and what holds at the same time. A comma or an `and` (LISTING) binds closer.
 BREAK: Final = _words("""
     but yet while whereas however although though despite nevertheless still albeit ; 但 但是 而 同时 可是 然而
     却 不过 虽然 尽管 虽 只是 另外
 """)
 LISTING: Final = _words("""
-    , . : ! ? / & + | ( ) [ ] ~ and also plus with 和 与 及 以及 跟 、 。 并且 而且 且 并 还有 又 也
+    , . : ! ? / & + ( ) [ ] ~ and also plus with 和 与 及 以及 跟 、 。 并且 而且 且 并 还有 又 也
 """)
-# A query with one of these asks for what conditions joined by 'and' cannot say.
-UNSUPPORTED: Final = _words("""
-    than or either neither nor unless except besides unlike versus vs if 比 或 或者 要么 除了 除非 如果 相比
-    还是 二选一 不如 优于 胜过 超过 高于 低于
-""")
+# Who is good at something is called after it: 'a good coder'.
+PEOPLE: Final = {"coder": "code", "programmer": "code", "mathematician": "math", "reasoner": "reasoning"}
+# The figure of a benchmark that a word after it, or before its name, speaks of.
+METRIC: Final = _words("perplexity perplexities ppl 困惑度")
+# 'Only strong at math' says of everything else that it is not; 'only 7B models' says no more than '7B models'.
+ONLY: Final = _words("only just solely merely exclusively alone 只 只有 仅 仅仅 唯一 唯独 单单")
 FILLERS: Final = _words("""
     a an the of in on at for that this these those which who what where whose when how is are was were be been
     being has have had having do does did can could should would will may might must it its it's they them their
     there here i me my we our us you your please show find get give list want wants need needs looking look
-    search searching see fetch return pick choose select any some all every each one ones both just only to from
+    search searching see fetch return pick choose select any some all every each one ones both to from
     by about as regards regarding saved stored checkpoint checkpoints ckpt ckpts model models run runs task
     tasks benchmark benchmarks perform performs performed performing performance score scores scoring result
     results ability abilities skill skills capability capabilities level levels area areas side terms respect
     department thing things kind type sort something anything i'm we're i'd that's what's who's let lets hello
-    hi thanks thank among first 处于 阶段 保存 时间
+    hi thanks thank among first exactly 副本 处理 训练 既 处于 阶段 保存 时间
     找 找到 找出 找个 查 查找 查一下 查询 搜 搜索 搜一下 帮 帮我 帮忙 请
     请问 给 给我 我 我们 想
     想要 想找 要 需要 有 有没有 哪个 哪些 哪 哪一个 什么 一个 一下 个 些 一些 几个 所有 全部 的 地 得 了 着 过
     是 在 于 上 里 中 方面 能力 水平 表现 成绩 分数 得分 任务 模型 检查点 存档 存档点 版本 权重 那 这 那个 这个
     那种 这种 都 就 呢 吗 吧 啊 呀 来 看 看看 看一下 列出 显示 推荐 推荐一个 选 选出 挑 挑一个 可以 能 应该 对
-    对于 它 它们 做 做得 题 题目 类 性能 效果 指标 时候 时 只 会 结果 评测 评估 测试 一点 以 某个 的话 可 不仅
-    不但 不只 不光 无论 而言 最好是 最好能 且是 起来 说 来说 方向 科目 内 以内 之内 =
+    对于 它 它们 做 做得 题 题目 类 性能 效果 指标 时候 时 会 结果 评测 评估 测试 一点 以 某个 的话 可 不仅
+    不但 不只 不光 无论 而言 最好是 最好能 且是 起来 说 来说 方向 科目 内 以内 之内 = 级别 类别 只要 只想 只需 只看 只找
 """)
 # Words that hold a shorter word of another meaning: reinforcement learning is not 'strong'. Never understood.
 OPAQUE: Final = _words("""
     强化学习 强化 增强 勉强 高效 高级 低级 低精度 低秩 提高 降低 好像 优化器 优化 差异 差别 差不多 误差 偏差
-    方差 太阳 对齐 上下文 中间 中等 一般 最近 最后 无监督 不同 强迫 平均 马马虎虎 英文 英语
+    方差 太阳 对齐 上下文 中间 中等 一般 最近 最后 无监督 不同 强迫 识别 判别 鉴别 辨别 分别 个别 区别
+    完成 达成 平均 马马虎虎 英文 英语
 """)
 
 # Several words that are one: the role is the name of a table above, in lower case.
@@ -101,6 +112,23 @@ PHRASES: Final = {
     "sort of": "fairly",
     "at all": "fillers",
     "that are": "fillers",
+    "far from": "negation",
+    "not only": "not_only",
+    "not just": "not_only",
+    "but also": "listing",
+    "just show": "fillers",
+    "just give": "fillers",
+    "just find": "fillers",
+    "just want": "fillers",
+    "just need": "fillers",
+    "only want": "fillers",
+    "only need": "fillers",
+    **{
+        f"{some} of {those}{kind}": "fillers"
+        for some in ("one", "any", "some")
+        for those in ("the ", "these ", "those ", "our ", "my ")
+        for kind in ("checkpoints", "ckpts", "models", "runs")
+    },
 }
 
 # Words that are conditions on fields. Each is (field, relation, value), all of them together.
@@ -115,12 +143,8 @@ _FIELD_PHRASES: tuple[tuple[str, FieldTerms], ...] = (
     ("exactly resumable | bit-exact resume | 精确续训 | 精确恢复", (("resumability", "=", "exact"),)),
     ("weights only | weights-only | 只有权重 | 仅权重 | 仅有权重", (("resumability", "=", "weights-only"),)),
     ("restorable | can be restored | 可恢复 | 能恢复 | 可以恢复", (("replicas.state", "=", "present"),)),
-    ("with optimizer | with optimizer state | with optimiser state", (("pieces.optimizer", "=", "present"),)),
-    ("has optimizer state | optimizer state | has optimizer", (("pieces.optimizer", "=", "present"),)),
-    ("带优化器 | 带优化器状态 | 有优化器 | 有优化器状态 | 含优化器", (("pieces.optimizer", "=", "present"),)),
-    ("without optimizer | without optimizer state | no optimizer state", (("pieces.optimizer", "=", "absent"),)),
-    ("没有优化器 | 没有优化器状态 | 不带优化器 | 无优化器", (("pieces.optimizer", "=", "absent"),)),
     ("on object storage | in object storage | on s3 | in s3 | 对象存储", (("replicas.tier", "=", "object"),)),
+    ("object storage | object store | on object store | in object store", (("replicas.tier", "=", "object"),)),
     ("on local disk | with a local copy | local copy | on local storage", (("replicas.tier", "=", "local"),)),
     ("本地副本 | 本地磁盘 | 本地有副本", (("replicas.tier", "=", "local"),)),
     ("on shared storage | on nfs | 共享存储 | 共享盘", (("replicas.tier", "=", "shared"),)),
@@ -159,7 +183,38 @@ _PHASES: tuple[tuple[str, FieldTerms], ...] = (
     ("light checkpoints | light checkpoint | 轻量存档 | 轻量检查点 | 轻量 checkpoint", (("kind", "=", "light"),)),
     ("milestones | milestone | milestone checkpoints | 里程碑", (("milestone", "=", True),)),
 )
-FIELD_WORDS: Final = {word: terms for phrases, terms in (*_FIELD_PHRASES, *_PHASES) for word in _phrases(phrases)}
+_PIECES: Final = (
+    ("optimizer", "optimizer | optimizer state | optimiser | optimiser state", "优化器 | 优化器状态"),
+    ("weights", "weights | model weights", "权重"),
+    ("data_position", "data position | data cursor | loader state", "数据位置 | 数据游标"),
+    ("random_state", "random state | rng state", "随机状态"),
+)
+
+
+def _piece_words() -> Iterator[tuple[str, FieldTerms]]:
+    """'with optimizer state', 'missing weights', 缺优化器: which piece is there, and which is not."""
+    for piece, english, chinese in _PIECES:
+        for presence, before, zh in (
+            ("present", ("with", "has", "have", "having"), ("带", "带有", "有", "含", "包含")),
+            (
+                "absent",
+                ("without", "no", "missing", "lacks", "lacking", "lack"),
+                ("没有", "不带", "不含", "无", "缺", "缺少", "缺失", "没"),
+            ),
+        ):
+            terms: FieldTerms = ((f"pieces.{piece}", "=", presence),)
+            the = ("", "the ") if presence == "present" else ("", "the ", "any ")
+            for word in _phrases(english):
+                yield from ((f"{verb} {article}{word}", terms) for verb in before for article in the)
+            for word in _phrases(chinese):
+                yield from ((f"{verb}{word}", terms) for verb in zh)
+    yield "optimizer state", (("pieces.optimizer", "=", "present"),)
+
+
+FIELD_WORDS: Final = {
+    **{word: terms for phrases, terms in (*_FIELD_PHRASES, *_PHASES) for word in _phrases(phrases)},
+    **dict(_piece_words()),
+}
 
 # What comes first of those that meet everything.
 NEWEST_WORDS: Final = _phrases(

@@ -7,6 +7,7 @@ whole columns are read one after the other.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -43,6 +44,17 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.checkpoints)
+
+    def of_runs(self, run_ids: Integers) -> Booleans:
+        """(n,) which checkpoints are of these runs."""
+        return np.isin(self._run_of_number, run_ids)[self.runs]
+
+    @cached_property
+    def _run_of_number(self) -> Integers:
+        """The id of the run of each number: to look for a run among a million checkpoints is to look among those."""
+        found = np.zeros(int(self.runs.max(initial=-1)) + 1, dtype=np.int64)
+        found[self.runs] = self.run_ids
+        return found
 
     def places_of(self, checkpoints: Integers) -> tuple[Integers, Booleans]:
         """(row of each, whether it is there)."""

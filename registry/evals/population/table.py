@@ -117,7 +117,7 @@ class Part(Ranked):
     def __init__(self, whole: "Population", rows: Booleans) -> None:
         super().__init__()
         self._whole = ref(whole)  # which keeps this part; whoever asks a part holds both
-        self.rows = np.flatnonzero(rows)
+        self.mask, self.rows = rows, np.flatnonzero(rows)
         self.checkpoints = whole.checkpoints[self.rows]
         self.runs = dense(whole.runs[self.rows])
         self.reference = whole.reference[self.rows]
@@ -225,7 +225,7 @@ class Population(Ranked):
         """The part of these rows; kept under the key for the next question like this one."""
         with self._lock:
             part = self._parts.pop(key, None)
-            if part is None or not np.array_equal(part.rows, np.flatnonzero(rows)):
+            if part is None or not np.array_equal(part.mask, rows):
                 part = Part(self, rows)
             self._parts[key] = part
             while len(self._parts) > MAX_PARTS:
@@ -234,5 +234,5 @@ class Population(Ranked):
 
     @property
     def cells(self) -> int:
-        """How much is kept: rows times columns."""
-        return len(self.rows) * (6 + len(self.loaded) + len(self.known_ranks) + len(self.known_rankings))
+        """How much is kept: rows times columns. A ranking comes with three of bytes: members, ranked, hundredths."""
+        return len(self.rows) * (6 + len(self.loaded) + len(self.known_ranks) + 3 * len(self.known_rankings) // 2)

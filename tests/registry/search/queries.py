@@ -118,7 +118,7 @@ UNDERSTOOD = (
     ("restorable and strong at code", "replicas.state=present code>=0.8", ""),
     # how a benchmark stands
     ("strong gsm8k weak mt bench", "gsm8k~strong0.8 mt_bench~weak0.2", ""),
-    ("gsm8k 高 mt_bench 低", "gsm8k~strong0.8 mt_bench~weak0.2", ""),
+    ("gsm8k 高 mt_bench 低", "gsm8k~high0.8 mt_bench~low0.2", ""),
     ("best humaneval", "humaneval~strong0.95", ""),
     # everyday ways to ask
     ("Give me the checkpoint with the highest math ability", "math>=0.95", ""),
@@ -138,6 +138,7 @@ UNDERSTOOD = (
     ("the best checkpoint with mmlu over 60%", "mmlu>0.6", "best"),
 )
 
+# `strangers.py` beside this file has those of people who had not read the parser.
 # Asked where the database knows the kinds SFT, dpo and pretraining, the families Llama, Qwen2.5 and OLMo, a run
 # llama-7b-v2 and a benchmark our_eval. Written by somebody who knew the parser: they hold it to what it reads now, and
 # say nothing of how strangers ask. What comes first stands last: newest, oldest, match.
@@ -197,7 +198,7 @@ NAMED = (
     ("数学要好，对话可以差", "math>=0.8 chat<=0.2", "", "match"),
     ("mmlu 超过 60%，并且能续训", f"mmlu>0.6 {RESUMABLE}", "", "match"),
     ("保存时间在 2026-11-10 之后、数学很强", "saved_at>=2026-11-11T00:00:00Z math>=0.95", "", "match"),
-    ("step 2万到5万之间 gsm8k 最高的", "step>=20000 step<=50000 gsm8k~strong0.95", "", "match"),
+    ("step 2万到5万之间 gsm8k 最高的", "step>=20000 step<=50000 gsm8k~high0.95", "", "match"),
     ("weights-only checkpoints good at chat", "resumability=weights-only chat>=0.8", "", "match"),
     ("milestone checkpoints with strong math", "milestone=True math>=0.8", "", "match"),
     ("archive checkpoints strong at code", "kind=archive code>=0.8", "", "match"),

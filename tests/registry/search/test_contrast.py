@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from registry.search.contrast import on_front, order_by_contrast
+from registry.evals.percentiles import Floats, Integers
+from registry.search.contrast import best_first, greatest, on_front
 
 # (percentile in math, percentile in chat) of nine checkpoints, asked: strong math, weak chat at .80 and .20.
 POINTS = {
@@ -19,17 +20,17 @@ POINTS = {
 NAMES = list(POINTS)
 PERCENTILES = np.array(list(POINTS.values()))
 SCORES = np.column_stack([PERCENTILES[:, 0], 1 - PERCENTILES[:, 1]])
-MET = np.column_stack([PERCENTILES[:, 0] >= 0.8, PERCENTILES[:, 1] <= 0.2])
-IDS = np.arange(1, 10, dtype=np.int64)
 
 
-def test_where_nothing_is_strict_the_nearest_by_the_least_condition_lead() -> None:
-    order = order_by_contrast(SCORES, MET, IDS)
-    assert not order.strict
-    assert NAMES[order.places[0]] == "E"
-    assert order.score[NAMES.index("E")] == 0.75
-    assert order.score[NAMES.index("A")] == 0.65
-    assert SCORES[NAMES.index("A")].mean() > SCORES[NAMES.index("E")].mean()
+def by_contrast(scores: Floats, ids: Integers, most: int) -> list[int]:
+    keys = [lambda rows: scores[rows].min(axis=1), lambda rows: scores[rows].mean(axis=1)]
+    return best_first(np.arange(len(ids)), keys, ids, most).tolist()
+
+
+def test_the_nearest_by_the_least_condition_lead() -> None:
+    best, second = by_contrast(SCORES, np.arange(9), 2)
+    assert (NAMES[best], NAMES[second]) == ("E", "C")
+    assert SCORES[NAMES.index("E")].mean() < SCORES[NAMES.index("C")].mean()
 
 
 def test_the_front_is_a_label() -> None:
@@ -37,22 +38,32 @@ def test_the_front_is_a_label() -> None:
     assert [name for name, label in zip(NAMES, labels, strict=True) if label] == ["A", "C", "E", "I"]
 
 
-def test_strict_rows_are_the_whole_answer() -> None:
-    scores = np.array([[0.9, 0.9], [0.85, 0.5], [0.81, 0.95]])
-    met = np.array([[True, True], [True, False], [True, True]])
-    order = order_by_contrast(scores, met, np.array([1, 2, 3]))
-    assert order.strict
-    assert order.places.tolist() == [0, 2]
+def test_equals_are_all_on_the_front() -> None:
+    assert on_front(np.array([[0.9, 0.5], [0.9, 0.5], [0.9, 0.4]]), range(3)) == [True, True, False]
 
 
 def test_ties_fall_to_the_mean_then_to_the_id() -> None:
     scores = np.array([[0.8, 0.8], [0.8, 0.9], [0.8, 0.8]])
-    order = order_by_contrast(scores, np.ones_like(scores, dtype=bool), np.array([9, 8, 7]))
-    assert order.places.tolist() == [1, 2, 0]
+    assert by_contrast(scores, np.array([9, 8, 7]), 3) == [1, 2, 0]
+    assert by_contrast(scores, np.array([9, 8, 7]), 2) == [1, 2]
 
 
-def test_a_missing_score_is_no_result() -> None:
-    scores = np.array([[0.9, np.nan], [0.3, 0.3]])
-    order = order_by_contrast(scores, np.zeros_like(scores, dtype=bool), np.array([1, 2]))
-    assert order.places.tolist() == [1]
-    assert not order.strict
+def test_a_key_is_asked_only_where_those_before_it_leave_a_choice() -> None:
+    asked: list[list[int]] = []
+
+    def first(rows: Integers) -> Floats:
+        return np.array([3.0, 2.0, 2.0, 1.0])[rows]
+
+    def second(rows: Integers) -> Floats:
+        asked.append(rows.tolist())
+        return np.array([0.0, 1.0, 5.0, 9.0])[rows]
+
+    assert best_first(np.arange(4), [first, second], np.arange(4), 2).tolist() == [0, 2]
+    assert asked[0] == [1, 2]
+
+
+def test_the_greatest_of_many_is_that_of_all_of_them() -> None:
+    chance = np.random.default_rng(1)
+    for values in (chance.random(120_000), chance.integers(0, 3, 120_000), np.zeros(120_000), np.arange(120_000)):
+        for number in (1, 20, 1_000, 60_000, 120_000):
+            assert greatest(values, number) == np.sort(values)[-number]

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from registry.search.numbers import QUANTITY, read_quantity
+from registry.search.numbers import QUANTITY, read_quantity, write_shares
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,23 @@ from registry.search.numbers import QUANTITY, read_quantity
 def test_a_number_is_read_as_written(text: str, number: float) -> None:
     assert re.fullmatch(QUANTITY, text)
     assert read_quantity(text) == number
+
+
+@pytest.mark.parametrize("text", ["0,05", "0,001", "1,00", "1.2.3", "1,000,00"])
+def test_a_decimal_comma_is_no_number_rather_than_another_one(text: str) -> None:
+    assert not re.match(QUANTITY, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "percent"),
+    [
+        ("六成", "60%"),
+        ("七成五", "75%"),
+        ("一成半", "15%"),
+        ("百分之五", "5%"),
+        ("百分之 12.5", "12.5%"),
+        ("成绩", "成绩"),
+    ],
+)
+def test_shares_are_written_as_percent(text: str, percent: str) -> None:
+    assert write_shares(text) == percent

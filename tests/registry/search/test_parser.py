@@ -1,5 +1,6 @@
 """What questions mean, and which are refused."""
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -16,7 +17,9 @@ from registry.search.conditions import (
 from registry.search.draft import UnreadableQuery
 from registry.search.parser import read_query
 from registry.search.vocabulary import EXAMPLES
+from tests.registry.search.probes import PROBES, PROBES_REFUSED
 from tests.registry.search.queries import NAMED, REFUSED, UNDERSTOOD
+from tests.registry.search.strangers import STRANGERS, STRANGERS_REFUSED
 
 NOW = datetime(2026, 11, 18, 10, tzinfo=UTC)
 
@@ -25,8 +28,9 @@ def brief(condition: Condition) -> str:
     match condition:
         case CapabilityCondition(name, relation, threshold):
             return f"{name}{'>=' if relation == 'strong' else '<='}{threshold}"
-        case StandingCondition(name, relation, threshold):
-            return f"{name}~{relation}{threshold}"
+        case StandingCondition(name, relation, threshold, metric, by_value):
+            relation = {"strong": "high", "weak": "low"}[relation] if by_value else relation
+            return f"{name}{f'.{metric}' if metric else ''}~{relation}{threshold}"
         case BenchmarkCondition(name, relation, threshold, str(metric)):
             return f"{name}.{metric}{relation}{threshold}"
         case BenchmarkCondition(name, relation, threshold) | FieldCondition(name, relation, threshold):
@@ -79,7 +83,11 @@ KNOWN = Names(
 )
 
 
-@pytest.mark.parametrize(("query", "conditions", "unparsed", "order"), NAMED, ids=[each[0] for each in NAMED])
+@pytest.mark.parametrize(
+    ("query", "conditions", "unparsed", "order"),
+    [*NAMED, *STRANGERS, *PROBES],
+    ids=[each[0] for each in (*NAMED, *STRANGERS, *PROBES)],
+)
 def test_a_question_is_read_with_what_the_database_knows(
     query: str, conditions: str, unparsed: str, order: str
 ) -> None:
@@ -88,8 +96,19 @@ def test_a_question_is_read_with_what_the_database_knows(
     assert (" ".join(reading.unparsed), reading.order) == (unparsed, order)
 
 
-def test_there_are_120_questions_and_more() -> None:
-    assert len({query for query, *_ in (*UNDERSTOOD, *NAMED)}) >= 120
+def test_a_third_of_the_questions_are_by_people_who_had_not_read_the_parser() -> None:
+    """Those that were put to it in search of mistakes are counted with neither side."""
+    strangers = {query for query, _ in STRANGERS_REFUSED} | {query for query, *_ in STRANGERS}
+    everything = strangers | {query for query, *_ in (*UNDERSTOOD, *NAMED)} | set(REFUSED)
+    assert len(strangers) >= 100
+    assert len(strangers) * 3 >= len(everything)
+
+
+@pytest.mark.parametrize(("query", "said"), [*STRANGERS_REFUSED, *PROBES_REFUSED])
+def test_what_cannot_be_read_is_refused_with_what_can_be_asked_instead(query: str, said: str) -> None:
+    with pytest.raises(UnreadableQuery, match=re.escape(said)) as refused:
+        read_query(query, now=NOW, known=KNOWN)
+    assert refused.value.extras["examples"] == list(EXAMPLES)
 
 
 @pytest.mark.parametrize("query", REFUSED)

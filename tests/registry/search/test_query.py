@@ -44,6 +44,15 @@ def population(session: Session, count: int = 25) -> tuple[ProjectRow, list[int]
     return project, ids
 
 
+def scored(session: Session, benchmark: str, count: int = 25) -> tuple[ProjectRow, list[int]]:
+    """Checkpoints of a run each, by how high the number is."""
+    project = make_project(session)
+    runs = [make_run(session, project) for _ in range(count)]
+    return project, [
+        make_checkpoint(session, run, scores={benchmark: (place + 1) / (count + 1)}) for place, run in enumerate(runs)
+    ]
+
+
 def search(session: Session, query: str, project: ProjectRow | None = None, limit: int = 20) -> SearchAnswer:
     ids = None if project is None else [project.id]
     return search_checkpoints(session, project_ids=ids, query=query, limit=limit, now=at("2026-11-18T10:00"))
@@ -192,6 +201,91 @@ def test_strong_at_a_benchmark_without_scores_is_not_understood(session: Session
     answer = search(session, "strong humaneval, strong math", project)
     assert answer.interpretation.unparsed == ("humaneval",)
     assert (answer.strict, answer.results) == (False, ())
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "last"),
+    [
+        ("lowest {}", 0, 0),
+        ("{} 最低的", 0, 0),
+        ("highest {}", 24, 24),
+        ("low {}", 0, 4),
+        ("high {}", 20, 24),
+        ("not high {}", 0, 12),
+    ],
+)
+@pytest.mark.parametrize("benchmark", ["gsm8k", "wikitext", "harmbench", "xstest"])
+def test_high_and_low_speak_of_the_number_whichever_way_is_better(
+    session: Session, benchmark: str, words: str, first: int, last: int
+) -> None:
+    project, ids = scored(session, benchmark)
+    answer = search(session, words.format(benchmark), project)
+    assert sorted(found(answer)) == ids[first : last + 1]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "best", "strong", "weak"),
+    [
+        ("gsm8k", (24, 24), (20, 24), (0, 4)),
+        ("wikitext", (0, 0), (0, 4), (20, 24)),
+        ("harmbench", (0, 0), (0, 4), (20, 24)),
+    ],
+)
+def test_best_strong_and_weak_speak_of_quality(
+    session: Session, benchmark: str, best: tuple[int, int], strong: tuple[int, int], weak: tuple[int, int]
+) -> None:
+    project, ids = scored(session, benchmark)
+    for word, (first, last) in (("best", best), ("strong", strong), ("poor", weak)):
+        answer = search(session, f"{word} {benchmark}", project)
+        assert answer.strict
+        assert sorted(found(answer)) == ids[first : last + 1]
+
+
+def test_a_perplexity_that_is_named_is_the_metric_that_is_read(session: Session) -> None:
+    project = make_project(session)
+    ids = []
+    for place in range(1, 26):
+        named, other = (place, "word_perplexity"), (26 - place, "bits_per_byte")
+        scores = [NewScore("wikitext", value, metric) for value, metric in (named, other)]
+        ids.append(make_checkpoint(session, make_run(session, project), scores=scores))
+    answer = search(session, "low wikitext perplexity", project)
+    assert sorted(found(answer)) == ids[:5]
+    assert answer.interpretation.conditions == (BenchmarkCondition("wikitext", "<=", 5.0, "word_perplexity"),)
+    assert sorted(found(search(session, "low wikitext", project))) == ids[20:]
+    assert sorted(found(search(session, "wikitext perplexity below 3", project))) == ids[:2]
+
+
+def test_strong_at_what_nobody_evaluated_says_so_and_few_scores_say_otherwise(session: Session) -> None:
+    project, _ = population(session)
+    make_checkpoint(session, make_run(session, project), scores={"humaneval": 0.5})
+    (said,) = search(session, "high wikitext", project).population.warnings
+    assert said == "No checkpoint has a score of wikitext: it was not evaluated, which is neither strong nor weak."
+    (said,) = search(session, "best humaneval", project).population.warnings
+    assert said == "Too few scores of humaneval to say where 'strong' or 'weak' begins: compare it with a number."
+
+
+def test_a_number_off_the_scale_is_refused_in_words_and_as_a_condition(session: Session) -> None:
+    project, _ = population(session)
+    asked = [
+        {"benchmark": name, "relation": ">", "threshold": threshold}
+        for name, threshold in (("gsm8k", 60), ("gsm8k", 0.6), ("mt_bench", 11), ("squadv2", 50), ("wikitext", 12))
+    ]
+    with pytest.raises(InvalidConditions, match="gsm8k runs from 0 to 1, so 60 is none") as refused:
+        search_checkpoints(session, project_ids=[project.id], conditions=asked)
+    assert [each.pointer for each in refused.value.errors] == ["/conditions/0/threshold", "/conditions/2/threshold"]
+    for query in ("gsm8k > 60", "mt_bench > 11"):
+        with pytest.raises(UnreadableQuery, match="runs from 0 to"):
+            search(session, query, project)
+
+
+def test_a_project_whose_table_counts_in_percent_may_ask_in_percent(session: Session) -> None:
+    project, ids = population(session)
+    for row in session.query(Benchmark).where(Benchmark.project_id == project.id, Benchmark.name == "gsm8k"):
+        row.scale = "percent"
+    session.flush()
+    asked = [{"benchmark": "gsm8k", "relation": "<", "threshold": 60}]
+    assert search_checkpoints(session, project_ids=[project.id], conditions=asked, limit=30).strict
+    assert len(ids) == 25
 
 
 def test_steps_and_scores_together(session: Session) -> None:

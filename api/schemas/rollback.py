@@ -8,7 +8,7 @@ from api.schemas.common import Answer, CheckpointRef, Id, Name, Number, Shape, S
 from api.schemas.parts import LayoutIn
 from api.schemas.search import Conditions
 from registry.checkpoints.rows import CheckpointIdentity
-from registry.recovery.answers import Candidate, Excluded, RollbackAnswer, SpikeFound, WatchedOnset
+from registry.recovery.answers import Candidate, Excluded, RollbackAnswer, Served, SpikeFound, WatchedOnset
 from registry.recovery.watched import Watch
 
 AliasName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,128}/[A-Za-z0-9._-]{1,128}$")]
@@ -64,6 +64,8 @@ class PointOut(Answer):
 class OnsetOut(Answer):
     """When what is watched began to fall. `established` false: it may be noise.
 
+    `why`: whose results do not count, and why nothing was scanned where nothing was. `alone`: the steps of single
+    scores that those around them contradict; they were left out, and are worth another evaluation.
     `points` are the newest of `evaluated` checkpoints, those around the fall, and of the others every so many.
     """
 
@@ -77,6 +79,8 @@ class OnsetOut(Answer):
     after_step: int | None
     by_step: int | None
     sentence: str
+    why: str | None
+    alone: list[int]
     evaluated: int
     points: list[PointOut]
 
@@ -89,6 +93,8 @@ class OnsetOut(Answer):
             made_of=list(row.made_of),
             established=found is not None and found.is_established,
             sentence=found.sentence if found is not None else row.why,
+            why=row.why or None,
+            alone=list(row.alone),
             evaluated=row.evaluated,
             points=[
                 PointOut.model_construct(
@@ -132,6 +138,19 @@ class CandidateOut(Answer):
             reasons=list(row.reasons),
             copy_=CopyOut.model_construct(**{name: getattr(row.copy, name) for name in CopyOut.model_fields}),
         )
+
+
+class ServedOut(Answer):
+    """What the alias points at: the terms of its rank, were it a candidate; `sentence` holds it against the first."""
+
+    checkpoint: CheckpointRef
+    terms: dict[str, Number | str | None]
+    sentence: str
+
+    @classmethod
+    def from_row(cls, row: Served) -> Self:
+        checkpoint = CheckpointRef.from_row(row.checkpoint)
+        return cls.model_construct(checkpoint=checkpoint, terms=dict(row.terms), sentence=row.sentence)
 
 
 class ExcludedOut(Answer):
@@ -198,6 +217,7 @@ class RollbackOut(Answer):
     onset: OnsetOut | None
     spike: SpikeOut | None
     last_known_good: CheckpointRef | None
+    served: ServedOut | None
     candidates: list[CandidateOut]
     excluded: list[ExcludedOut]
     excluded_counts: dict[str, int]
@@ -214,6 +234,7 @@ class RollbackOut(Answer):
             onset=OnsetOut.from_row(row.onset) if row.onset is not None else None,
             spike=SpikeOut.from_row(row.spike) if row.spike is not None else None,
             last_known_good=_ref(row.last_known_good),
+            served=ServedOut.from_row(row.served) if row.served is not None else None,
             candidates=[CandidateOut.from_row(each) for each in row.candidates],
             excluded=[ExcludedOut.from_row(each) for each in row.excluded],
             excluded_counts=dict(row.excluded_counts),

@@ -41,7 +41,8 @@ class WatchPatch(Shape):
 
 
 class WatchOut(Answer):
-    """`warning`: no result and no benchmark table has the benchmark, so that nothing is found until a result has it."""
+    """`warning`: why nothing can be found yet: no result and no benchmark table has the benchmark, or no score of it
+    counts (not finite, or off its scale)."""
 
     id: Id
     project: str

@@ -45,8 +45,9 @@ class WatchedPoint:
 
 @dataclass(frozen=True, slots=True)
 class WatchedOnset:
-    """What was watched and what the scan found. `onset` is None where there was nothing to scan; `why` says so.
+    """What was watched and what the scan found. `onset` is None where there was nothing to scan.
 
+    `why`: whose results do not count, and why there is no scan where there is none; '' where there is nothing to say.
     `points` are some of `evaluated`: the newest ones, those around the fall, and of the others every so many.
     """
 
@@ -56,6 +57,24 @@ class WatchedOnset:
     points: tuple[WatchedPoint, ...]
     evaluated: int
     why: str
+
+    @property
+    def is_established(self) -> bool:
+        return self.onset is not None and self.onset.is_established
+
+    @property
+    def alone(self) -> tuple[int, ...]:
+        """The steps whose score stands alone."""
+        return self.onset.alone if self.onset is not None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the alias points at, to hold the candidates against: the terms of its rank, were it one, and a sentence."""
+
+    checkpoint: CheckpointIdentity
+    terms: Terms
+    sentence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +102,18 @@ class SpikeFound:
 
 @dataclass(frozen=True, slots=True)
 class RollbackAnswer:
-    """Everything an answer says. `excluded` is the newest of them; `excluded_counts` counts all by filter."""
+    """Everything an answer says. `excluded` is the newest of them; `excluded_counts` counts all by filter.
+
+    `headline`: the part of the sentence that says where to go back to; '' where there is no candidate.
+    """
 
     mode: str
     sentence: str
+    headline: str
     onset: WatchedOnset | None
     spike: SpikeFound | None
     last_known_good: CheckpointIdentity | None
+    served: Served | None
     candidates: tuple[Candidate, ...]
     excluded: tuple[Excluded, ...]
     excluded_counts: Mapping[str, int]
@@ -97,3 +121,8 @@ class RollbackAnswer:
     at_step: int | None
     assumptions: tuple[str, ...]
     judged_by: tuple[str, ...]  # in production mode, the benchmarks whose composite ranks
+
+    @property
+    def speaks_for_going_back(self) -> bool:
+        """False where something is watched and no fall of it is established."""
+        return self.onset is None or self.onset.is_established

@@ -4,7 +4,7 @@ Each filter is a column of yes and no over the population; the first that a chec
 it. Reasons are written for those that are shown.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -18,6 +18,7 @@ from registry.recovery.onset import SAFE
 from registry.recovery.population import Population
 from registry.recovery.reshape import Fit, fit
 from registry.recovery.shown import Recorded
+from registry.recovery.spikes import LEAD_STEPS, Spike, cause_within
 from registry.snapshots import LayoutSpec
 from registry.types import PieceName, Presence
 
@@ -41,9 +42,9 @@ IN_WORDS: Final = {
     "copy": "no usable copy",
     "layout": "not for this layout",
     "condition": "a condition is not met",
-    "unscored": "not evaluated",
+    "unscored": "no score that counts",
     "p_bad": "probably bad already",
-    "spike": "after the spike began",
+    "spike": "too near a spike of the loss, or after it",
     "rto": "too slow to restore",
     "alias_target": "where the alias points now",
 }
@@ -59,7 +60,7 @@ LOOSEN: Final = {
     "copy": "record or restore a copy of one of the checkpoints",
     "layout": "ask for another layout, or convert a checkpoint first",
     "condition": "loosen the conditions",
-    "unscored": "evaluate the newest checkpoints, or watch nothing",
+    "unscored": "evaluate the newest checkpoints as the others were, or watch nothing",
     "p_bad": "evaluate the newest of them again, or watch nothing",
     "spike": "watch a benchmark or a capability: then evaluations decide, and not the loss",
     "rto": "allow more time for the restore, or record the sizes of the copies",
@@ -71,8 +72,9 @@ LOOSEN: Final = {
 class Question:
     """What the filters hold each checkpoint against.
 
-    `unmet` and `suspect` are reasons by checkpoint id; `p_bad` is a column, NaN where nothing was evaluated at or
-    after the step, or None where nothing was scanned. `rewind_to`: the last step before a spike of the loss.
+    `unmet` and `suspect` are reasons by checkpoint id; `p_bad` is a column, NaN where no comparable finite score is at
+    or after the step, or at the steps `alone`, or None where nothing was scanned. `spike`: of the loss, where it has
+    not come back.
     """
 
     mode: str
@@ -87,7 +89,8 @@ class Question:
     quarantined: set[int]
     p_bad: Floats | None
     layouts: Mapping[int, Layout]
-    rewind_to: int | None = None
+    alone: Collection[int] = ()
+    spike: Spike | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,6 +125,7 @@ def judge(population: Population, copies: BestCopies, question: Question) -> Jud
     exclude("layout", refused)
     if question.rto_seconds is not None:
         exclude("rto", ~(copies.slow <= question.rto_seconds))  # an unknown time is late
+    exclude("spike", _near_spike(population, question.spike, failed < 0))
     return Judged(names, failed, np.flatnonzero(failed < 0), fits)
 
 
@@ -149,9 +153,19 @@ def _by_evidence(population: Population, question: Question) -> list[tuple[str, 
     if question.p_bad is not None:
         with np.errstate(invalid="ignore"):
             found += [("unscored", np.isnan(question.p_bad)), ("p_bad", question.p_bad > SAFE)]
-    if question.rewind_to is not None:
-        found.append(("spike", (population.generations == 0) & (population.steps > question.rewind_to)))
+    if question.spike is not None:
+        # A curve that begins with it says nothing good of what was saved before its first point.
+        began = 0 if question.spike.after_step is None else cause_within(question.spike)[1]
+        found.append(("spike", (population.generations == 0) & (population.steps >= began)))
     return found
+
+
+def _near_spike(population: Population, spike: Spike | None, left: Booleans) -> Booleans:
+    """Those that may hold the cause of the spike already, unless nothing older is left to go back to."""
+    if spike is None:
+        return np.zeros(len(population), dtype=bool)
+    near = population.steps >= cause_within(spike)[0]
+    return np.asarray(near & (population.generations == 0) & (left & ~near).any())
 
 
 def _among(ids: Integers, wanted: Any) -> Booleans:
@@ -201,14 +215,28 @@ def reason_of(
         "pieces": lambda: _pieces_told(question.mode, pieces),
         "alias_target": lambda: "the alias points at it now",
         "condition": lambda: question.unmet[identity],
-        "unscored": lambda: "nothing was evaluated at or after its step, so it may be bad already",
-        "p_bad": lambda: f"P(already bad) is {_p_bad(question, row):.0%}, above {SAFE:.0%}",
-        "spike": lambda: f"it was saved after step {question.rewind_to}, and the loss is up since",
+        "unscored": lambda: _unscored(step in question.alone),
+        "p_bad": lambda: f"the chance that it is bad already is {_p_bad(question, row):.0%}, above {SAFE:.0%}",
+        "spike": lambda: _spiked(step, question.spike),
         "copy": lambda: copies.why_none(identity),
         "layout": lambda: judged.fits[row].words,
         "rto": lambda: _too_slow(float(copies.slow[row]), question.rto_seconds or 0.0),
     }
     return told[name]()
+
+
+def _unscored(alone: bool) -> str:
+    if alone:
+        return "its score stands alone, since those around it contradict it: evaluate it again"
+    return "no comparable finite score at or after its step, so it may be bad already"
+
+
+def _spiked(step: int, spike: Spike | None) -> str:
+    if spike is None or spike.after_step is None:
+        return "the loss is up since its first point"
+    if step > spike.after_step:
+        return f"it was saved after step {spike.after_step}, and the loss is up since"
+    return f"it was saved within {LEAD_STEPS} steps of the spike, where its cause is assumed to lie"
 
 
 def _p_bad(question: Question, row: int) -> float:

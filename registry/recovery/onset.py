@@ -9,15 +9,18 @@ A log-step trend holds for a few octaves, not from the first step: published cur
 chance, climbs, and saturates), and a scan of all of one calls the bend a fall. So only the last factor of 32 in steps
 is scanned, and where even the best shape misses the points by more than chance allows (chi-squared beyond its 99th
 percentile), the errors are widened by that misfit (Birge's ratio) before anything is concluded.
+
+A point that stands alone (`registry.recovery.alone`) is left out first: one bad evaluation among good ones is no fall.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from registry.evals.percentiles import Integers
+from registry.evals.percentiles import Booleans, Integers
+from registry.recovery.alone import stand_alone
 from registry.wording import counted
 
 LARGEST_DROP = 0.3
@@ -39,7 +42,8 @@ Numbers = NDArray[np.float64]
 class Onset:
     """What the scan says of one score over a run's steps.
 
-    `p_bad` has one entry per point: the chance that it is already bad. `after_step` and `by_step` are the ends of the
+    `p_bad` has one entry per point: the chance that it is already bad, NaN for the points at the steps `alone`, which
+    were left out since those around them contradict them. `after_step` and `by_step` are the ends of the
     likeliest gap; for a gradual fall, of the smallest range of gaps that holds 95 %. `shape`: step, gradual, unclear,
     or none where nothing is established. `last_known_good` is provisional unless `is_established`.
     """
@@ -55,6 +59,7 @@ class Onset:
     by_step: int | None
     last_known_good: int | None
     sentence: str
+    alone: tuple[int, ...] = ()
 
 
 def find_onset(
@@ -72,6 +77,23 @@ def find_onset(
         return _too_short(whole)
     if not (np.all(np.diff(x) > 0) and np.all(se > 0) and np.all(np.isfinite(y))):
         raise ValueError("steps must ascend, scores be finite and standard errors be above 0")
+    odd = stand_alone(np.log(np.maximum(x, 1.0)), y, se)
+    if not odd.any():
+        return _scan(whole, x, y, se)
+    return _with_those_alone(whole, odd, _scan(tuple(x[~odd].astype(np.int64).tolist()), x[~odd], y[~odd], se[~odd]))
+
+
+def _with_those_alone(steps: tuple[int, ...], odd: Booleans, found: Onset) -> Onset:
+    """What was found without the odd points, told of all of them."""
+    p_bad = np.full(len(steps), np.nan)
+    p_bad[~odd] = found.p_bad
+    alone = tuple(np.asarray(steps)[odd].tolist())
+    stand = " ".join(f"Step {step} stands alone: evaluate it again." for step in alone)
+    sentence = f"{found.sentence} {stand}"
+    return replace(found, steps=steps, p_bad=tuple(p_bad.tolist()), sentence=sentence, alone=alone)
+
+
+def _scan(whole: tuple[int, ...], x: Numbers, y: Numbers, se: Numbers) -> Onset:
     first = _first_of_trend(x)
     place = x[first:]
     design = _Design(np.log(np.maximum(place, 1.0)), y[first:], _widened(place, y[first:], se[first:]))
@@ -227,13 +249,13 @@ def _range(gaps: Numbers, likeliest: int, *, wide: bool) -> tuple[int, int]:
 
 
 def _sentence(found: _Found, established: bool, after: int, by: int, last_good: int) -> str:
-    chance = f"P(no change) {f'= {found.p_no_change:.2g}' if found.p_no_change > 1e-12 else 'below 1e-12'}"
+    chance = f"the chance of no change is {f'{found.p_no_change:.2g}' if found.p_no_change > 1e-12 else 'below 1e-12'}"
     if not established:
         flat = found.p_no_change <= ESTABLISHED
         why = "the curve bends, but later scores are not lower" if flat else chance
         return (
             f"A fall is not established: {why}. Step {last_good} is the provisional last known good, the newest "
-            f"with P(already bad) of at most {SAFE:.0%}."
+            f"whose chance of being bad already is at most {SAFE:.0%}."
         )
     size = f"{100 * found.drop:.1f} ± {100 * found.error:.1f} points"
     told = {

@@ -18,6 +18,8 @@ P_OK = MappingProxyType({"drill": 0.99, "verified hash": 0.95, "size only": 0.80
 PRIOR_WEIGHT = 20  # the assumed figure counts as this many restores: Beta(19, 1) for a verified hash
 LEAST_P_OK_PRODUCTION = 0.9
 
+NO_FIGURE = "no comparable finite score to judge it by"
+
 Terms = Mapping[str, float | str | None]
 
 
@@ -236,22 +238,25 @@ def rank_for_production(
     Copies that are proven (p_ok at least .9) come before all others, which are told to be verified first. A composite
     without an error counts with an error of 0 and says so; one that is missing is refused, never taken as low.
     """
-    refused = {each.id: "no score to judge it by: evaluate it first" for each in options if each.composite is None}
+    refused = {each.id: NO_FIGURE for each in options if each.composite is None}
     kept = [each for each in options if each.composite is not None]
     bounds = {each.id: _lower_bound(each) for each in kept}
     kept.sort(key=lambda each: (not _is_proven(each), -bounds[each.id], -each.step, -each.id))
     ranked = []
     for rank, each in enumerate(kept[:limit], 1):
-        terms: Terms = {
-            "lower_bound": bounds[each.id],
-            "composite": each.composite,
-            "composite_stderr": each.composite_stderr,
-            "p_ok": p_ok(each.evidence, each.passed, each.failed),
-            "evidence": each.evidence,
-            "restore_minutes": each.restore_minutes,
-        }
-        ranked.append(Ranked(each.id, rank, terms, _production_told(each, bounds, kept[0], rank)))
+        ranked.append(Ranked(each.id, rank, production_terms(each), _production_told(each, bounds, kept[0], rank)))
     return ranked, refused
+
+
+def production_terms(option: ProductionOption) -> dict[str, float | str | None]:
+    return {
+        "lower_bound": None if option.composite is None else _lower_bound(option),
+        "composite": option.composite,
+        "composite_stderr": option.composite_stderr,
+        "p_ok": p_ok(option.evidence, option.passed, option.failed),
+        "evidence": option.evidence,
+        "restore_minutes": option.restore_minutes,
+    }
 
 
 def surest(
@@ -277,10 +282,10 @@ def _production_told(
 ) -> tuple[str, ...]:
     composite, error = f"{100 * (option.composite or 0.0):.1f}", option.composite_stderr
     if error is None:
-        told = [f"Its composite is {composite} points, whose error is unknown and counted as 0"]
+        told = [f"Its score is {composite} points, whose error is unknown and counted as 0"]
     else:
         least = f"{100 * bounds[option.id]:.1f} points or more with a confidence of 95%"
-        told = [f"{least}: its composite is {composite} ± {100 * error:.1f}"]
+        told = [f"{least}: its score is {composite} ± {100 * error:.1f}"]
     chance = p_ok(option.evidence, option.passed, option.failed)
     if chance < LEAST_P_OK_PRODUCTION:
         told.append(
@@ -297,5 +302,5 @@ def _production_change(option: ProductionOption, bounds: Mapping[int, float], be
     if _is_proven(best) and not _is_proven(option) and gap <= 0:
         return "A verified copy would put it first"
     if (option.composite or 0.0) > (best.composite or 0.0):
-        return "More evaluation samples would put it first if its composite holds, since only its error is larger"
+        return "More evaluation samples would put it first if its score holds, since only its error is larger"
     return f"It needs {100 * gap:.1f} points more to be first"

@@ -26,7 +26,7 @@ from registry.recovery.ranking import (
     rank_lineup,
     surest,
 )
-from registry.recovery.said import assumptions, sentence
+from registry.recovery.said import assumptions, headline, sentence
 from registry.recovery.scope import Scope, scope_of_alias, scope_of_run
 from registry.recovery.spikes import LEAD_STEPS
 from registry.recovery.telling import known, tell
@@ -71,19 +71,22 @@ def find_rollback_candidates(
     asked = Asked(mode, conditions, after, before, at_or_before_step, watch, target_layout, rto_seconds)
     view = look_at(session, scope, asked, capabilities)
     rate, figures = None, None
-    if mode == TRAINING:
+    if mode != TRAINING or alias is not None:
+        figures = _read_judged(session, view)
+    if mode == TRAINING or figures is None:
         rate = seconds_per_step(session, scope)
         ranked = _rank_training(view, rate or ASSUMED_SECONDS_PER_STEP, limit)
     else:
-        figures = _read_judged(session, view)
         view, ranked = _rank_production(view, figures, limit)
-    told = tell(session, view, ranked, every_point=every_point)
+    told = tell(session, view, ranked, figures, every_point=every_point)
     return RollbackAnswer(
         mode=mode,
-        sentence=sentence(told.candidates, told.excluded_counts, len(view.seen), told.onset, told.spike),
+        sentence=sentence(told, len(view.seen)),
+        headline=headline(told),
         onset=told.onset,
         spike=told.spike,
         last_known_good=told.last_known_good,
+        served=told.served,
         candidates=told.candidates,
         excluded=told.excluded,
         excluded_counts=told.excluded_counts,
@@ -100,7 +103,7 @@ def find_rollback_candidates(
             considered=len(view.seen),
             lead_steps=LEAD_STEPS if told.spike is not None else None,
         ),
-        judged_by=figures.made_of if figures is not None else (),
+        judged_by=figures.made_of if figures is not None and mode != TRAINING else (),
     )
 
 
@@ -140,7 +143,7 @@ def _rank_training(view: View, rate: float, limit: int) -> list[Ranked]:
 
 def _read_judged(session: Session, view: View) -> Watched:
     """What production is ranked by: all capabilities together; what is watched, where nothing else was evaluated."""
-    everything = read_watched(session, view.scope.project_id, view.run_ids, Watch(), or_nothing=True)
+    everything = read_watched(session, view.scope.project_id, view.run_ids, Watch(), or_nothing=True, uncounted=False)
     return everything if len(everything.ids) or view.watched is None else view.watched
 
 

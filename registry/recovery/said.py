@@ -1,38 +1,66 @@
 """What a rollback's answer says in sentences: the answer itself, and what in it is assumed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Final
 
 from registry.recovery import restore_time
-from registry.recovery.answers import Candidate, SpikeFound, WatchedOnset
+from registry.recovery.answers import Candidate, WatchedOnset
 from registry.recovery.eligible import IN_WORDS, LOOSEN, TRAINING
 from registry.recovery.ranking import P_OK
+from registry.recovery.telling import Told
 from registry.wording import counted, was
 
+NO_FALL: Final = "No fall is established: nothing here speaks for going back. If you must:"
 
-def sentence(
-    candidates: Sequence[Candidate],
-    counts: Mapping[str, int],
-    considered: int,
-    onset: WatchedOnset | None,
-    spike: SpikeFound | None,
-) -> str:
-    """The answer in one or two sentences: what was seen, and where to go back to or what to loosen."""
-    seen = ""
-    if onset is not None:
-        found = f"{onset.watch.words}: {onset.onset.sentence} " if onset.onset is not None else ""
-        seen = found or f"{onset.why[0].upper()}{onset.why[1:]}. "
-    elif spike is not None:
-        seen = f"{spike.sentence} "
-    if candidates:
-        best = candidates[0].checkpoint
-        return f"{seen}Go back to step {best.step} of {best.run.name} (attempt {best.attempt})."
+
+def sentence(told: Told, considered: int) -> str:
+    """The answer in a few sentences: what was seen, and where to go back to or what to loosen."""
+    if not told.candidates:
+        return _nothing_left(told, considered)
+    first = headline(told)
+    if told.onset is not None and told.onset.is_established:
+        said = [_seen(told.onset), first, told.why_not_good]
+    elif told.onset is not None:
+        said = [first, _seen(told.onset), told.why_not_good]
+    elif told.spike is not None and told.spike.spike.recovered:
+        said = [first, told.spike.sentence]
+    else:
+        said = [first]
+    if told.served is not None:
+        said.append(f"{told.served.sentence}.")
+    return " ".join(filter(None, said))
+
+
+def headline(told: Told) -> str:
+    """Where to go back to, if anything speaks for it; '' without a candidate."""
+    if not told.candidates:
+        return ""
+    best = told.candidates[0].checkpoint
+    where = f"step {best.step} of {best.run.name} (attempt {best.attempt})."
+    if told.onset is not None and not told.onset.is_established:
+        return f"{NO_FALL} {where}"
+    if told.spike is not None and not told.spike.spike.recovered:
+        return f"{told.spike.sentence} Go back to {where}"
+    return f"Go back to {where}"
+
+
+def _nothing_left(told: Told, considered: int) -> str:
+    seen = f"{_seen(told.onset)} " if told.onset is not None else f"{told.spike.sentence} " if told.spike else ""
     if not considered:
         return f"{seen}There are no checkpoints yet: record one first."
-    name, count = max(counts.items(), key=lambda item: item[1])
+    name, count = max(told.excluded_counts.items(), key=lambda item: item[1])
     return (
         f"{seen}No checkpoint is left to go back to: {left_out(count, considered)} ({IN_WORDS[name]}). "
         f"To loosen that: {LOOSEN[name]}."
     )
+
+
+def _seen(onset: WatchedOnset) -> str:
+    """What the scan saw, and whose results it did not count."""
+    why = f"{onset.why[0].upper()}{onset.why[1:]}." if onset.why else ""
+    if onset.onset is None:
+        return why
+    return f"{onset.watch.words}: {onset.onset.sentence} {why}".rstrip()
 
 
 def left_out(count: int, considered: int) -> str:

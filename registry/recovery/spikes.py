@@ -133,14 +133,21 @@ def newest_that_matters(spikes: Sequence[Spike]) -> Spike | None:
     return (serious or spikes or [None])[-1]  # type: ignore[list-item]
 
 
+def cause_within(spike: Spike) -> tuple[int, int]:
+    """(the step from which the cause may lie, the step at which the spike began at the latest).
+
+    Between two logged points nobody knows where it began: right after the last good one at the earliest.
+    """
+    began = spike.from_step if spike.after_step is None else min(spike.from_step, spike.after_step + 1)
+    return min(began, spike.from_step - LEAD_STEPS), began
+
+
 def remedy(spike: Spike, saved_steps: Sequence[int]) -> Remedy:
     """Where to go back to among the steps of loadable checkpoints, and the data to skip.
 
-    The newest that lies LEAD_STEPS before the spike; where there is none, the newest before it at all. Between two
-    logged points nobody knows where it began, so the skip begins right after the last good one at the latest.
+    The newest that lies LEAD_STEPS before the spike; where there is none, the newest before it at all.
     """
-    began = spike.from_step if spike.after_step is None else min(spike.from_step, spike.after_step + 1)
-    lead = min(began, spike.from_step - LEAD_STEPS)
+    lead, began = cause_within(spike)
     early = [each for each in saved_steps if each < lead]
     before = [each for each in saved_steps if each < began]
     rewind_to = max(early or before, default=None)

@@ -9,12 +9,14 @@ from sqlalchemy.orm import Session
 
 from registry.checkpoints.rows import CheckpointIdentity
 from registry.evals.percentiles import Integers
-from registry.recovery.answers import Candidate, Excluded, SpikeFound, WatchedOnset, WatchedPoint
+from registry.recovery.answers import Candidate, Excluded, Served, SpikeFound, WatchedOnset, WatchedPoint
 from registry.recovery.eligible import TRAINING, reason_of
-from registry.recovery.ranking import Ranked, Terms
+from registry.recovery.ranking import NO_FIGURE, Ranked, Terms
+from registry.recovery.served import served_beside
 from registry.recovery.shown import Copy, Shown, read_chosen_copies, read_pieces
 from registry.recovery.spikes import Remedy, remedy
 from registry.recovery.view import View
+from registry.recovery.watched import Watched
 
 MAX_EXCLUDED: Final = 200  # shown one by one; all are counted
 MAX_POINTS: Final = 400  # evaluated checkpoints shown one by one
@@ -28,29 +30,42 @@ class Told:
     excluded_counts: dict[str, int]
     onset: WatchedOnset | None
     last_known_good: CheckpointIdentity | None
+    why_not_good: str  # the last known good does not come first
+    served: Served | None
     spike: SpikeFound | None
 
 
-def tell(session: Session, view: View, ranked: list[Ranked], *, every_point: bool) -> Told:
-    """Read the checkpoints that are shown, and say of each what there is to say."""
+def tell(session: Session, view: View, ranked: list[Ranked], figures: Watched | None, *, every_point: bool) -> Told:
+    """Read the checkpoints that are shown, and say of each what there is to say.
+
+    `figures`: what production is judged by, where that was read.
+    """
     left_out = np.flatnonzero(view.judged.failed >= 0)
     points = _points_shown(view, every_point=every_point)
-    cure, rewind_to = _remedy(view) if view.spike is not None else (None, None)
-    named = [*(each.id for each in ranked), *([rewind_to] if rewind_to is not None else [])]
+    cure, rewind_to = _remedy(view, ranked)
+    target = view.scope.alias_target
+    named = [*(each.id for each in ranked), *(each for each in (rewind_to, target) if each is not None)]
     rows = np.concatenate((left_out[:MAX_EXCLUDED], points))
     shown = Shown.read(session, view.scope.project_id, view.scope.project, [*named, *view.seen.ids[rows].tolist()])
     onset = _onset(view, points, shown)
     spike = None
     if view.spike is not None and cure is not None:
-        target = None if rewind_to is None else shown.identity(rewind_to)
-        spike = SpikeFound(view.spike[1], view.spike[0], target, (cure.skip,), cure.sentence)
+        load = None if rewind_to is None else shown.identity(rewind_to)
+        spike = SpikeFound(view.spike[1], view.spike[0], load, (cure.skip,), cure.sentence)
     counts = Counter(view.judged.names[place] for place in view.judged.failed[left_out].tolist())
+    good = _last_known_good(onset)
+    candidates = _candidates(session, view, ranked, shown)
+    served = None
+    if target is not None and figures is not None:
+        served = served_beside(view, shown.identity(target), figures, candidates[0] if candidates else None)
     return Told(
-        candidates=_candidates(session, view, ranked, shown),
+        candidates=candidates,
         excluded=_excluded(session, view, left_out[:MAX_EXCLUDED], shown),
         excluded_counts=dict(counts.most_common()),
         onset=onset,
-        last_known_good=_last_known_good(onset),
+        last_known_good=good,
+        why_not_good=_why_not_first(session, view, good, ranked, shown),
+        served=served,
         spike=spike,
     )
 
@@ -89,7 +104,7 @@ def _onset(view: View, points: Integers, shown: Shown) -> WatchedOnset | None:
         WatchedPoint(shown.identity(identity), value, known(error), known(chance))
         for identity, value, error, chance in zip(ids.tolist(), values, errors, bad, strict=True)
     )
-    said = "; ".join(filter(None, (view.why, watched.left_out)))
+    said = "; ".join(filter(None, (view.why if view.onset is None else "", watched.left_out)))
     return WatchedOnset(watched.watch, watched.made_of, view.onset, told, len(_evaluated(view)), said)
 
 
@@ -101,11 +116,33 @@ def _last_known_good(onset: WatchedOnset | None) -> CheckpointIdentity | None:
     return next((point.checkpoint for point in onset.points if point.checkpoint.step == step), None)
 
 
-def _remedy(view: View) -> tuple[Remedy | None, int | None]:
-    """What undoes the spike, with the id of the newest loadable checkpoint at that step."""
+def _why_not_first(
+    session: Session, view: View, good: CheckpointIdentity | None, ranked: list[Ranked], shown: Shown
+) -> str:
+    """Why the last known good is not the first candidate; '' where it is, or where there is none of either."""
+    if good is None or not ranked or shown.identity(ranked[0].id).step == good.step:
+        return ""
+    row = int(np.flatnonzero(view.seen.ids == good.id)[0])
+    if view.judged.failed[row] >= 0:
+        (excluded,) = _excluded(session, view, np.array([row]), shown)
+        return f"Step {good.step}, the last known good, is left out: {excluded.reason}."
+    lower = next((each for each in ranked if each.id == good.id), None)
+    place = f"is number {lower.rank}" if lower is not None else "comes later"
+    by = (
+        "the time that going back is expected to cost"
+        if view.question.mode == TRAINING
+        else "the score they surely have"
+    )
+    return f"Step {good.step}, the last known good, {place} among the candidates, which are ranked by {by}."
+
+
+def _remedy(view: View, ranked: list[Ranked]) -> tuple[Remedy | None, int | None]:
+    """What undoes the spike, with the id of the checkpoint to load: the first candidate, unless the spike is over."""
     if view.spike is None:
         return None, None
     rows, steps = view.judged.rows, view.seen.steps
+    if not view.spike[1].recovered:
+        rows = rows[np.isin(view.seen.ids[rows], [each.id for each in ranked[:1]])]
     cure = remedy(view.spike[1], steps[rows].tolist())
     row = next((row for row in rows.tolist() if int(steps[row]) == cure.rewind_to), None)
     return cure, None if row is None else int(view.seen.ids[row])
@@ -155,7 +192,7 @@ def _excluded(session: Session, view: View, rows: Integers, shown: Shown) -> tup
     for row, name in named:
         identity = int(seen.ids[row])
         if name == "unscored" and (question.p_bad is None or not np.isnan(question.p_bad[row])):
-            why = "no score to judge it by: evaluate it first"
+            why = NO_FIGURE
         else:
             recorded = shown.recorded[identity]
             why = reason_of(name, row, seen, view.copies, question, judged, recorded, pieces.get(identity, {}))

@@ -97,7 +97,8 @@ def look_at(session: Session, scope: Scope, asked: Asked, capabilities: Capabili
         quarantined=quarantined(session, scope.project_id),
         p_bad=_spread(bad, path, len(seen)),
         layouts=_layouts(session, scope.project_id, seen),
-        rewind_to=_rewind_to(spike),
+        alone=onset.alone if onset is not None else (),
+        spike=spike[1] if spike is not None and not spike[1].recovered else None,
     )
     judged = judge(seen, copies, question)
     return View(scope, run_ids, seen, copies, path, watched, onset, why, spike, question, judged)
@@ -105,13 +106,6 @@ def look_at(session: Session, scope: Scope, asked: Asked, capabilities: Capabili
 
 def _asks_of_loss(asked: Asked) -> bool:
     return asked.mode == TRAINING and asked.watch is None
-
-
-def _rewind_to(spike: tuple[str, Spike] | None) -> int | None:
-    """The last step before a spike that has not come back; -1 where it began with the curve, None without one."""
-    if spike is None or spike[1].recovered:
-        return None
-    return -1 if spike[1].after_step is None else spike[1].after_step
 
 
 def _newest_spike(session: Session, scope: Scope, at_or_before_step: int | None) -> tuple[str, Spike] | None:

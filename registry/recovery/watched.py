@@ -5,7 +5,6 @@ that nearly every evaluated checkpoint has, so that the same questions are asked
 """
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -25,7 +24,7 @@ from registry.models import ScoreSeries
 from registry.recovery.figures import orient_all, standard_errors
 from registry.recovery.onset import Onset, find_onset
 from registry.recovery.run_scores import Scores, scores_of_runs
-from registry.wording import counted, was
+from registry.recovery.uncounted import read_not_finite, told_uncounted
 
 _Series = tuple[int, int]  # (column, series): results that may be compared with each other
 
@@ -54,7 +53,7 @@ class Watch:
 class Watched:
     """Figures on the common scale (larger is better) of the checkpoints `ids`, ascending; NaN errors are unknown.
 
-    `made_of`: the benchmarks; `left_out`: results under other conditions, in words.
+    `made_of`: the benchmarks; `left_out`: in words, whose results do not count, and why.
     """
 
     watch: Watch
@@ -78,9 +77,15 @@ _NOTHING = np.empty(0)
 
 
 def read_watched(
-    session: Session, project_id: int, run_ids: Sequence[int], watch: Watch, *, or_nothing: bool = False
+    session: Session,
+    project_id: int,
+    run_ids: Sequence[int],
+    watch: Watch,
+    *,
+    or_nothing: bool = False,
+    uncounted: bool = True,
 ) -> Watched:
-    """The watched figure of every checkpoint of the runs that has it.
+    """The watched figure of every checkpoint of the runs that has it; `uncounted`: and whose results do not count.
 
     Raises NothingToWatch where no score of the project is of it, unless `or_nothing` is good as well.
     """
@@ -95,13 +100,19 @@ def read_watched(
         raise NothingToWatch(f"No score of {watch.words!r} is recorded in this project. {others}")
     metrics = {metric: place for metric, place in metric_ids.items() if place in wanted}
     scores = scores_of_runs(session, project_id, run_ids, metrics)
-    found = {(metrics[metric], series): each for (metric, series), each in scores.items()}
+    every = {(metrics[metric], series): each for (metric, series), each in scores.items()}
+    on_scale = {key: _on_scale(columns[key[0]], each) for key, each in every.items()}
+    found = {key: each for key, each in on_scale.items() if len(each)}
     members = _choose(columns, found)
     chosen = [key for member in members for key in member]
     sizes = _sample_counts(session, project_id, {series for _, series in chosen})
     ids, values, errors, assumed = _combine(columns, found, members, sizes)
     names = tuple(sorted({columns[place].name for place, _ in chosen}))
-    return Watched(watch, ids, values, errors, names, _left_out(found, chosen), assumed)
+    left_out = ""
+    if uncounted:
+        not_finite = read_not_finite(session, project_id, run_ids, metrics)
+        left_out = told_uncounted(ids, not_finite, every, found, chosen)
+    return Watched(watch, ids, values, errors, names, left_out, assumed)
 
 
 def _is_wanted(column: Column, watch: Watch) -> bool:
@@ -162,13 +173,12 @@ def _combine(
     chosen = [key for member in members for key in member]
     if not chosen:
         return np.empty(0, np.int64), _NOTHING, _NOTHING, False
-    usable = {key: _on_scale(columns[key[0]], found[key]) for key in chosen}
-    everywhere = reduce(_in_both, [usable[key].ids for key in chosen])
+    everywhere = reduce(_in_both, [found[key].ids for key in chosen])
     assumed, means = False, []
     for member in members:
         parts = []
         for key in member:
-            scores, column = usable[key], columns[key[0]]
+            scores, column = found[key], columns[key[0]]
             if len(scores) > len(everywhere):
                 scores = scores.where(np.searchsorted(scores.ids, everywhere))
             value, published = scores.values, scores.errors
@@ -197,31 +207,16 @@ def _on_scale(column: Column, scores: Scores) -> Scores:
     return scores if inside.all() else scores.where(inside)
 
 
-def _left_out(found: Mapping[_Series, Scores], chosen: Sequence[_Series]) -> str:
-    """In words, how many checkpoints have results only under other conditions than the chosen ones."""
-    columns = Counter(place for place, _ in found)
-    others = [
-        scores.ids
-        for key, scores in found.items()
-        if key not in chosen and columns[key[0]] > 1 and any(place == key[0] for place, _ in chosen)
-    ]
-    if not others:
-        return ""
-    kept = np.concatenate([found[key].ids for key in chosen])
-    count = len(np.setdiff1d(np.concatenate(others), kept))
-    told = f"{counted(count, 'checkpoint')} {was(count)}"
-    return f"{told} evaluated under other conditions only" if count else ""
-
-
 def scan(watched: Watched, steps: Integers, ids: Integers) -> tuple[Onset | None, Floats | None, str]:
     """(onset, P(already bad) of each, why there is none) along a path of checkpoints by ascending step.
 
-    A checkpoint between two evaluated ones has the P(bad) of the next; one beyond the last evaluated has NaN.
+    A checkpoint between two evaluated ones has the P(bad) of the next; one beyond the last evaluated has NaN, and so
+    has one whose score stands alone.
     """
     values, errors = watched.along(ids)
     usable = np.flatnonzero(~np.isnan(values) & ~np.isnan(errors))
     if not len(usable):
-        missing = "no evaluated checkpoint" if not len(watched.ids) else "no standard error is known"
+        missing = "no comparable finite score" if not len(watched.ids) else "no standard error is known"
         return None, None, f"{watched.watch.words} cannot be scanned for a fall: {missing}"
     _, first = np.unique(steps[usable], return_index=True)
     places = usable[first]
@@ -229,6 +224,7 @@ def scan(watched: Watched, steps: Integers, ids: Integers) -> tuple[Onset | None
     onset = find_onset(scanned, values[places], np.maximum(errors[places], LEAST_ERROR))
     if math.isnan(onset.p_no_change):  # too few to scan
         return onset, None, onset.sentence
-    following = np.searchsorted(scanned, steps, side="left")
-    bad = np.append(np.asarray(onset.p_bad), np.nan)
-    return onset, bad[following], ""
+    chances = np.asarray(onset.p_bad)
+    told = ~np.isnan(chances)
+    bad = np.append(chances[told], np.nan)[np.searchsorted(scanned[told], steps, side="left")]
+    return onset, np.where(np.isin(steps, onset.alone), np.nan, bad), ""

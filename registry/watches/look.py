@@ -63,7 +63,7 @@ def look_at_due(database: Database) -> int:
 
 def look(session: Session, watch_id: int) -> Looked:
     """What the watch would find now. The marks are read first: what comes after them is another look's."""
-    watch = get_watch(session, watch_id)
+    watch = get_watch(session, watch_id, with_scores=False)
     own = (WatchDue.project_id == watch.project_id, WatchDue.watch_id == watch_id)
     due = session.scalars(select(WatchDue.id).where(*own)).all()
     if watch.ended_at is not None:
@@ -129,7 +129,8 @@ def _of_alias(session: Session, watch: WatchRow) -> list[Draft]:
 
 
 def _watched(session: Session, watch: WatchRow, run_ids: list[int]) -> Watched:
-    return read_watched(session, watch.project_id, run_ids, Watch(watch.benchmark, watch.capability), or_nothing=True)
+    what = Watch(watch.benchmark, watch.capability)
+    return read_watched(session, watch.project_id, run_ids, what, or_nothing=True, uncounted=False)
 
 
 def _figures(watched: Watched, ids: Integers, steps: Integers) -> tuple[Integers, Integers, Floats, Floats]:

@@ -1,11 +1,11 @@
 """Standing watches: make one, list them, end one. The same watch again is the same one."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from registry import audit, watching
@@ -16,7 +16,9 @@ from registry.errors import FieldError, Invalid, NotFound
 from registry.evals.catalogue import catalogue
 from registry.evals.known import nearest_capabilities, unknown_benchmarks
 from registry.ids import new_id, to_text
-from registry.models import Alias, Project, Run, Watch
+from registry.models import Alias, Checkpoint, Project, Run, Watch
+from registry.recovery.watched import Watch as Watched
+from registry.recovery.watched import read_watched
 from registry.runs import get_brief
 from registry.upsert import insert_missing
 from registry.watching import LOSS, SCORE
@@ -46,7 +48,7 @@ class WatchSpec:
 
 @dataclass(frozen=True, slots=True)
 class WatchRow:
-    """`warning`: nobody knows the benchmark, so that nothing will be found until a result has it."""
+    """`warning`: why nothing can be found yet. Nobody knows the benchmark, or no score of it counts."""
 
     id: int
     project_id: int
@@ -117,12 +119,13 @@ def end_watch(session: Session, watch_id: int, *, actor: str) -> WatchRow:
     return get_watch(session, watch_id)
 
 
-def get_watch(session: Session, watch_id: int) -> WatchRow:
-    """Raises WatchNotFound."""
+def get_watch(session: Session, watch_id: int, *, with_scores: bool = True) -> WatchRow:
+    """`with_scores`: look at the scores for its warning as well. Raises WatchNotFound."""
     found = session.execute(_select().where(Watch.id == watch_id)).one_or_none()
     if found is None:
         raise WatchNotFound(f"There is no watch {to_text(watch_id)}. GET /api/v1/watches lists them.")
-    return _rows(session, [found])[0]
+    (row,) = _rows(session, [found])
+    return _warned(session, row, found[-1]) if with_scores else row
 
 
 def list_watches(
@@ -141,7 +144,8 @@ def list_watches(
         query = query.where(Watch.run_id == run_id)
     if after is not None:
         query = query.where(Watch.id < after)
-    return _rows(session, session.execute(query).all())
+    found = session.execute(query).all()
+    return [_warned(session, row, each[-1]) for row, each in zip(_rows(session, found), found, strict=True)]
 
 
 def _check(spec: WatchSpec) -> None:
@@ -179,10 +183,11 @@ def _target(spec: WatchSpec, alias_id: int | None, capability: str | None) -> st
 
 def _select() -> Any:
     return (
-        select(Watch, Project.name, Run.name, Alias.name)
+        select(Watch, Project.name, Run.name, Alias.name, func.coalesce(Watch.run_id, Checkpoint.run_id))
         .join(Project, Project.id == Watch.project_id)
         .outerjoin(Run, (Run.project_id == Watch.project_id) & (Run.id == Watch.run_id))
         .outerjoin(Alias, (Alias.project_id == Watch.project_id) & (Alias.id == Watch.alias_id))
+        .outerjoin(Checkpoint, (Checkpoint.project_id == Alias.project_id) & (Checkpoint.id == Alias.checkpoint_id))
         .execution_options(populate_existing=True)
     )
 
@@ -196,9 +201,19 @@ def _rows(session: Session, found: Sequence[Any]) -> list[WatchRow]:
     return [_row(each, unknown.get(each[0].project_id, {}).get(each[0].benchmark)) for each in found]
 
 
+def _warned(session: Session, row: WatchRow, run_id: int | None) -> WatchRow:
+    """With a warning where the run has scores of it and none that counts: such a watch would never find anything."""
+    if row.warning is not None or row.kind == LOSS or row.ended_at is not None or run_id is None:
+        return row
+    watched = read_watched(session, row.project_id, [run_id], Watched(row.benchmark, row.capability), or_nothing=True)
+    if len(watched.ids) or not watched.left_out:
+        return row
+    return replace(row, warning=f"No score of it counts, so that nothing can be found yet: {watched.left_out}.")
+
+
 def _row(found: Any, nearest: str | None) -> WatchRow:
     """`nearest`: known benchmarks beside the one that is watched, where that is unknown ('': none is near)."""
-    watch, project, run, alias = found
+    watch, project, run, alias, _ = found
     return WatchRow(
         watch.id,
         watch.project_id,

@@ -16,10 +16,21 @@ class CandidateRow:
 
 
 @dataclass(frozen=True)
-class ExcludedRow:
+class ServedRow:
+    """What the alias points at, beside the candidates; `sentence`: whether the first differs from it."""
+
     ref: CheckpointRef
+    terms: tuple[Fact, ...]
+    sentence: str
+
+
+@dataclass(frozen=True)
+class ExcludedGroup:
+    """Checkpoints that one filter left out for one reason."""
+
     filter: str
     reason: str
+    refs: tuple[CheckpointRef, ...]
 
 
 @dataclass(frozen=True)
@@ -28,6 +39,7 @@ class WatchedRow:
     value: Number
     stderr: Number
     p_bad: float | None
+    alone: bool = False  # those around it contradict it
 
 
 @dataclass(frozen=True)
@@ -42,11 +54,14 @@ class RollbackContext:
     plot: Plot | None = None
     watched: tuple[WatchedRow, ...] = ()
     last_known_good: CheckpointRef | None = None
+    good_is_provisional: bool = False
     candidates: tuple[CandidateRow, ...] = ()
     common_reasons: tuple[str, ...] = ()
     term_names: tuple[str, ...] = ()
+    score_of: Fact | None = None  # what the column of scores is made of
     more: Link | None = None
-    excluded: tuple[ExcludedRow, ...] = ()
+    served: ServedRow | None = None
+    excluded: tuple[ExcludedGroup, ...] = ()
     excluded_counts: tuple[Fact, ...] = ()
     assumptions: tuple[str, ...] = ()
     command: Command | None = None

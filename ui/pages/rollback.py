@@ -103,6 +103,7 @@ def _named(answer: RollbackAnswer) -> list[int]:
     named = [each.checkpoint.id for each in answer.candidates]
     named += [each.checkpoint.id for each in answer.excluded]
     named += [answer.last_known_good.id] if answer.last_known_good else []
+    named += [answer.served.checkpoint.id] if answer.served else []
     named += [each.checkpoint.id for each in answer.onset.points] if answer.onset else []
     named += [answer.spike.rewind_to.id] if answer.spike and answer.spike.rewind_to else []
     return named

@@ -7,21 +7,22 @@ from registry.overview.briefs import Brief
 from registry.recovery.answers import RollbackAnswer
 from registry.recovery.eligible import IN_WORDS, LOOSEN
 from ui import filters
-from ui.contexts import Answer, Fact, Link
-from ui.contexts.rollback import ExcludedRow, RollbackContext
+from ui.contexts import Answer, CheckpointRef, Fact, Link
+from ui.contexts.rollback import ExcludedGroup, RollbackContext
 from ui.links import address
 from ui.refs import ref_of
-from ui.rollback.candidates import TERMS, candidate_row, common_reasons, where_to_load
+from ui.rollback.candidates import candidate_row, common_reasons, served_row, terms_of, where_to_load
 from ui.rollback.onset import new_attempt, onset_facts, plot_of, spike_facts, watched_rows
 from ui.words import grouped_steps, long_spans
 
+NAMED_UP_TO = 5  # benchmarks of a score; of more, their number
 # What to do about the filter that leaves out most, in the words of the page's form; the others as the domain says.
 LOOSER = {
     "time": "take other days in ‘Saved from’ and ‘Saved before’",
     "step": "raise ‘At or before step’",
     "pieces": "record the pieces of the checkpoints, or ask for production, which needs weights only",
     "condition": "loosen what is asked ‘Also, in words’",
-    "unscored": "evaluate the newest checkpoints, or watch nothing",
+    "unscored": "evaluate the newest checkpoints as the others were, or watch nothing",
     "p_bad": "evaluate the newest of them again, or watch nothing",
     "rto": "allow more time in ‘Restore within’, or record the sizes of the copies",
 }
@@ -44,9 +45,7 @@ def rollback_context(
 
     `days` are the fields that a form shows as a day, '' where they are none.
     """
-    used = [
-        term for term in TERMS[answer.mode] if any(each.terms.get(term[0]) is not None for each in answer.candidates)
-    ]
+    used = terms_of(answer)
     good = answer.last_known_good
     newest = max((brief for brief in briefs.values()), key=lambda brief: (brief.attempt, brief.step), default=None)
     common = common_reasons(answer.candidates)
@@ -62,17 +61,13 @@ def rollback_context(
         plot=plot_of(answer, briefs, {name: text for name, text in fields.items() if name not in errors}),
         watched=watched_rows(answer, briefs),
         last_known_good=ref_of(briefs[good.id]) if good else None,
+        good_is_provisional=not answer.speaks_for_going_back,
         candidates=tuple(candidate_row(each, used, briefs, newest, common) for each in answer.candidates),
         common_reasons=tuple(long_spans(grouped_steps(text)) for text in common),
         term_names=tuple(name for _, name, _ in used),
-        excluded=tuple(
-            ExcludedRow(
-                ref_of(briefs[each.checkpoint.id], suspect=each.filter == "suspect"),
-                filter_in_words(each.filter),
-                grouped_steps(each.reason),
-            )
-            for each in answer.excluded
-        ),
+        score_of=_score_of(answer),
+        served=served_row(answer, used, briefs),
+        excluded=_excluded(answer, briefs),
         excluded_counts=tuple(
             Fact(filter_in_words(name), filters.grouped(n)) for name, n in answer.excluded_counts.items()
         ),
@@ -85,6 +80,28 @@ def rollback_context(
         watch_form=_watch_form(fields),
         errors=errors,
         actions=_actions(answer, fields),
+    )
+
+
+def _score_of(answer: RollbackAnswer) -> Fact | None:
+    names = answer.judged_by
+    if not names:
+        return None
+    few = names[0] if len(names) == 1 else f"the mean of {', '.join(names[:-1])} and {names[-1]}"
+    what = few if len(names) <= NAMED_UP_TO else f"the mean over {len(names)} benchmarks"
+    told = f"A score is {what}, in points: 0 is guessing, 100 perfect. ‘Surely’ means with a confidence of 95%."
+    return Fact("score", told, ", ".join(names))
+
+
+def _excluded(answer: RollbackAnswer, briefs: Mapping[int, Brief]) -> tuple[ExcludedGroup, ...]:
+    """Those that were left out for the same reason together, so that it is said once."""
+    groups: dict[tuple[str, str], list[CheckpointRef]] = {}
+    for each in answer.excluded:
+        ref = ref_of(briefs[each.checkpoint.id], suspect=each.filter == "suspect")
+        groups.setdefault((each.filter, each.reason), []).append(ref)
+    return tuple(
+        ExcludedGroup(filter_in_words(name), grouped_steps(reason), tuple(refs))
+        for (name, reason), refs in groups.items()
     )
 
 
@@ -103,13 +120,12 @@ def _actions(answer: RollbackAnswer, fields: Mapping[str, str]) -> tuple[Link, .
 
 def _answer(answer: RollbackAnswer) -> Answer:
     """Where to go back to comes first; what fell or spiked, and since when, is its detail."""
-    said = _sentence(answer)
     if not answer.candidates:
-        return Answer(said, "warn")
-    if answer.spike is not None and not answer.spike.spike.recovered:
-        return Answer(said, "good")  # it says to rewind, and what to leave out
-    before, go_back, where = said.partition("Go back to ")
-    return Answer(f"{go_back}{where}", "good", before.strip()) if go_back else Answer(said, "good")
+        return Answer(_sentence(answer), "warn")
+    before, _, behind = answer.sentence.partition(answer.headline)
+    detail = " ".join(filter(None, (before.strip(), behind.strip())))
+    tone = "good" if answer.speaks_for_going_back else "unknown"
+    return Answer(grouped_steps(answer.headline), tone, grouped_steps(detail))
 
 
 def _sentence(answer: RollbackAnswer) -> str:

@@ -52,15 +52,20 @@ def onset_facts(watched: WatchedOnset | None) -> tuple[Fact, ...]:
     if watched is None:
         return ()
     facts = [Fact("watched", watched.watch.words, ", ".join(watched.made_of))]
+    if watched.why:
+        facts.append(Fact("left out", watched.why))
     onset = watched.onset
     if onset is None:
         return tuple(facts)
+    if onset.alone:
+        steps = ", ".join(filters.grouped(step) for step in onset.alone)
+        facts.append(Fact("stands alone", f"step {steps}: evaluate it again"))
     if onset.after_step is not None and onset.by_step is not None and onset.is_established:
         between = f"after step {filters.grouped(onset.after_step)}, by {filters.grouped(onset.by_step)}"
         facts += [Fact("onset", between), Fact("shape", onset.shape)]
     if onset.drop is not None and onset.is_established:
         facts.append(Fact("fall", filters.in_points(onset.drop, onset.drop_stderr, signed=False)))
-    facts.append(Fact("probability of no fall", filters.number(onset.p_no_change, 2)))
+    facts.append(Fact("chance that nothing fell", filters.number(onset.p_no_change, 2)))
     return tuple(facts)
 
 
@@ -68,14 +73,17 @@ def plot_of(answer: RollbackAnswer, briefs: Mapping[int, Brief], fields: Mapping
     watched = answer.onset
     if watched is None or not watched.points:
         return None
-    kept = thin_indexes([each.checkpoint.step for each in watched.points], [each.value for each in watched.points])
+    steps = [each.checkpoint.step for each in watched.points]
+    odd = [place for place, step in enumerate(steps) if step in watched.alone]
+    kept = sorted({*thin_indexes(steps, [each.value for each in watched.points]), *odd})
     points = tuple(
         Point(float(each.checkpoint.step), each.value, each.stderr, f"/checkpoints/{to_text(each.checkpoint.id)}")
         for each in (watched.points[place] for place in kept)
     )
     run = watched.points[-1].checkpoint.run
     marks = [Mark("checkpoint", float(each.checkpoint.step), f"candidate {each.rank}") for each in answer.candidates]
-    if answer.last_known_good is not None:
+    marks += [Mark("checkpoint", float(step), "stands alone: evaluate it again") for step in watched.alone]
+    if answer.last_known_good is not None and answer.speaks_for_going_back:
         marks.append(Mark("good", float(answer.last_known_good.step), "last known good"))
     onset = watched.onset
     bands: tuple[Band, ...] = ()
@@ -91,9 +99,11 @@ def plot_of(answer: RollbackAnswer, briefs: Mapping[int, Brief], fields: Mapping
         x_log=crowded_at_start([int(point.x) for point in points]),
     )
     kinds = tuple(kind for kind in ("checkpoint", "good") if any(mark.kind == kind for mark in marks))
+    diamonds = " and the scores that stand alone" if watched.alone else ""
     band = " The shaded range is where the fall began." if bands else ""
     caption = (
-        f"Bars are ± one standard error; 0 is guessing, 1 perfect, larger is better; diamonds are candidates.{band}"
+        "Bars are ± one standard error; 0 is guessing, 1 perfect, larger is better; diamonds are candidates"
+        f"{diamonds}.{band}"
     )
     href = address("/rollback.csv", **{name: value for name, value in fields.items() if value})
     return Plot(chart, caption, href, "#watched", kinds)
@@ -103,6 +113,10 @@ def watched_rows(answer: RollbackAnswer, briefs: Mapping[int, Brief]) -> tuple[W
     if answer.onset is None:
         return ()
     return tuple(
-        WatchedRow(ref_of(briefs[each.checkpoint.id]), each.value, each.stderr, each.p_bad)
+        WatchedRow(
+            ref_of(briefs[each.checkpoint.id]),
+            *(each.value, each.stderr, each.p_bad),
+            each.checkpoint.step in answer.onset.alone,
+        )
         for each in answer.onset.points[: -SHOWN_POINTS - 1 : -1]
     )

@@ -28,7 +28,7 @@ from cairn.types.recovery import (
     StorageUsage,
     Usage,
 )
-from cairn.types.rollback import Candidate, Excluded, Onset, RollbackAnswer, Spike
+from cairn.types.rollback import Candidate, Excluded, Onset, RollbackAnswer, Served, Spike
 from cairn.types.runs import Attempt, Curve, Project, ProjectPage, Run, RunPage, RunRef, SeriesReport
 from cairn.types.scores import ImportedFile, ImportReport, Score, ScoreReport, SkippedItem
 from cairn.types.search import (
@@ -111,6 +111,7 @@ __all__ = [
     "SearchAnswer",
     "SearchResult",
     "SeriesReport",
+    "Served",
     "SkippedItem",
     "Spike",
     "Standing",

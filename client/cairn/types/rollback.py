@@ -11,7 +11,10 @@ from cairn.types.checkpoints import CheckpointRef
 
 @dataclass(frozen=True, kw_only=True)
 class Onset(Answer):
-    """When what is watched began to fall; `established` False: it may be noise. `sentence` says it in words."""
+    """When what is watched began to fall; `established` False: it may be noise. `sentence` says it in words.
+
+    `why` says whose results do not count; `alone` are the steps of single scores that those around them contradict.
+    """
 
     sentence: str = field(default="", metadata=TEXT)
     watch: str = field(default="", metadata=TEXT)
@@ -23,6 +26,8 @@ class Onset(Answer):
     after_step: int | None = field(default=None, metadata=WHOLE)
     by_step: int | None = field(default=None, metadata=WHOLE)
     points: tuple[Any, ...] = field(default=(), metadata=ITEMS)
+    why: str | None = field(default=None, metadata=TEXT)
+    alone: tuple[Any, ...] = field(default=(), metadata=ITEMS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +63,15 @@ class Candidate(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Served(Answer):
+    """What the alias points at now, with the terms that a candidate has; `sentence` holds it against the first one."""
+
+    checkpoint: CheckpointRef = field(metadata=one(CheckpointRef))
+    terms: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
+    sentence: str = field(default="", metadata=TEXT)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Excluded(Answer):
     checkpoint: CheckpointRef = field(metadata=one(CheckpointRef))
     filter: str = field(default="", metadata=TEXT)
@@ -79,6 +93,7 @@ class RollbackAnswer(Answer):
     onset: Onset | None = field(default=None, metadata=one(Onset))
     spike: Spike | None = field(default=None, metadata=one(Spike))
     last_known_good: CheckpointRef | None = field(default=None, metadata=one(CheckpointRef))
+    served: Served | None = field(default=None, metadata=one(Served))
     excluded: tuple[Excluded, ...] = field(default=(), metadata=many(Excluded))
     excluded_counts: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
     considered: int | None = field(default=None, metadata=WHOLE)

@@ -14,7 +14,7 @@ from cairn.types.runs import RunRef
 @dataclass(frozen=True, kw_only=True)
 class Watch(Answer):
     """Each score that arrives for a run or an alias is tested, or each stretch of a run's loss; `state` standing or
-    ended. `warning`: nobody knows the benchmark, so that nothing is found until a result has it."""
+    ended. `warning`: why nothing can be found yet, such as a benchmark that nobody knows."""
 
     id: str = field(metadata=TEXT)
     project: str = field(default="", metadata=TEXT)

@@ -219,3 +219,21 @@ def test_five_points_leave_a_safe_last_known_good_in_99_of_100_series() -> None:
 def test_a_fall_is_claimed_falsely_in_at_most_one_of_twenty_series(level: np.ndarray) -> None:
     """Curves that rise, that are level, and that saturate."""
     assert sum(scan(level, seed).is_established for seed in range(500)) / 500 <= 0.05
+
+
+def test_one_odd_score_among_thirty_does_not_send_the_run_far_back() -> None:
+    """Five errors too low at step 16000: the median last known good is 15000 unless such a score is left out."""
+    steps, errors = list(range(1000, 31000, 1000)), [0.012] * 30
+    found = []
+    for seed in range(200):
+        values = 0.45 + np.random.default_rng(seed).standard_normal(30) * 0.012
+        values[15] -= 0.06
+        found.append(find_onset(steps, list(values), errors).last_known_good or 0)
+    assert np.median(found) >= 20000
+
+
+@pytest.mark.parametrize("last", [1, 2, 3])
+def test_a_drop_of_the_newest_scores_is_not_taken_for_scores_that_stand_alone(last: int) -> None:
+    found = [scan(fallen(0.05, STEPS[-1 - last]), seed) for seed in range(200)]
+    assert sum(STEPS[-last] in each.alone for each in found) <= 2
+    assert sum((each.last_known_good or 0) <= STEPS[-1 - last] for each in found) / 200 >= 0.98

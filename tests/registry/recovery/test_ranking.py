@@ -121,7 +121,7 @@ def test_production_takes_what_is_sure_not_what_is_highest() -> None:
     assert [each.id for each in ranked] == [2, 1]
     assert ranked[0].terms["lower_bound"] == pytest.approx(0.48 - 1.645 * 0.010, abs=1e-5)
     assert "More evaluation samples" in ranked[1].reasons[1]
-    assert ranked[0].reasons[0] == "46.4 points or more with a confidence of 95%: its composite is 48.0 ± 1.0"
+    assert ranked[0].reasons[0] == "46.4 points or more with a confidence of 95%: its score is 48.0 ± 1.0"
 
 
 def test_production_ties_go_to_the_newest() -> None:
@@ -147,7 +147,7 @@ def test_production_never_takes_a_missing_score_as_low() -> None:
     ranked, refused = rank_for_production([production(4, None, None), production(5, 0.1, None)])
     assert [each.id for each in ranked] == [5]
     assert "whose error is unknown" in ranked[0].reasons[0]
-    assert refused == {4: "no score to judge it by: evaluate it first"}
+    assert refused == {4: "no comparable finite score to judge it by"}
 
 
 def test_nothing_to_rank_is_an_empty_list() -> None:

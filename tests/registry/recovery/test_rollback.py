@@ -244,7 +244,8 @@ def test_a_fall_that_is_not_established_is_said_to_be_provisional(session: Sessi
     answer = find_rollback_candidates(session, run_id=run.id, watch=Watch(capability="knowledge"))
     assert answer.onset is not None
     assert answer.onset.made_of == ("arc_challenge",)
-    assert "not established" in answer.sentence
+    assert answer.sentence.startswith("No fall is established: nothing here speaks for going back. If you must: step ")
+    assert "provisional" in answer.sentence
 
 
 def test_unscored_checkpoint_is_left_out_by_default(session: Session) -> None:
@@ -497,7 +498,7 @@ def test_the_number_of_statements_does_not_grow_with_the_run(session: Session) -
         event.remove(engine, "before_cursor_execute", note)
         counts.append(len(seen))
     assert counts[0] == counts[1]
-    assert counts[0] <= 15
+    assert counts[0] <= 16
 
 
 def test_a_run_of_2000_checkpoints_is_answered_whole(session: Session) -> None:

@@ -36,7 +36,7 @@ def test_equal_checkpoints_are_ordered_by_the_step(session: Session) -> None:
     answer = find_rollback_candidates(session, run_id=run.id, mode="production")
     assert steps(answer) == [5000, 4000, 3000, 2000, 1000]
     watched = find_rollback_candidates(session, run_id=run.id, watch=WATCH)
-    assert "not established" in watched.sentence
+    assert watched.sentence.startswith("No fall is established")
     assert set(watched.excluded_counts) == {"p_bad"}
 
 
@@ -49,7 +49,7 @@ def test_without_any_score_the_watch_is_refused_and_production_says_that_nothing
         find_rollback_candidates(session, run_id=run.id, watch=WATCH)
     answer = find_rollback_candidates(session, run_id=run.id, mode="production")
     assert (answer.candidates, left_out(answer)) == ((), {1000: "unscored"})
-    assert answer.excluded[0].reason == "no score to judge it by: evaluate it first"
+    assert answer.excluded[0].reason == "no comparable finite score to judge it by"
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -60,7 +60,8 @@ def test_scores_that_are_all_not_finite_are_no_scores(session: Session, bad: flo
     answer = find_rollback_candidates(session, run_id=run.id, watch=WATCH)
     assert answer.onset is not None
     assert (answer.onset.onset, answer.onset.points, answer.onset.evaluated) == (None, (), 0)
-    assert "cannot be scanned for a fall: no evaluated checkpoint" in answer.sentence
+    assert "cannot be scanned for a fall: no comparable finite score" in answer.sentence
+    assert "5 checkpoints with a score that is not finite were left out" in answer.sentence
     assert steps(answer)[0] == 5000
 
 

@@ -14,7 +14,7 @@ from registry.resume_points import ResumePoint
 from registry.runs import RunRow
 from registry.series import Points, record_series
 from tests.factories import make_attempt, make_run
-from tests.registry.recovery.test_rollback import arc, left_out, steps, whole
+from tests.registry.recovery.test_rollback import arc, left_out, steps, verify, whole
 
 
 def losses(session: Session, run: RunRow, values: Sequence[float], first: int = 1, attempt: int | None = None) -> None:
@@ -44,8 +44,10 @@ def test_a_spike_that_lasts_rules_out_what_was_saved_in_it_and_says_what_to_skip
     assert answer.spike.rewind_to is not None
     assert answer.spike.rewind_to.step == 300
     assert answer.spike.skip == ((330, 600),)
-    assert steps(answer)[0] == 400
-    assert left_out(answer) == {600: "spike", 500: "spike"}
+    assert steps(answer)[0] == 300
+    assert left_out(answer) == {600: "spike", 500: "spike", 400: "spike"}
+    assert "Go back to step 300 of" in answer.sentence
+    assert "within 100 steps of the spike" in answer.excluded[2].reason
     assert "rewind to step 300 and skip the data of steps 330 to 600" in answer.sentence
     assert any("at most 100 steps before" in each for each in answer.assumptions)
     assert "after step 429" in answer.excluded[0].reason
@@ -58,6 +60,31 @@ def test_a_spike_that_came_back_rules_nothing_out(session: Session) -> None:
     assert answer.spike.spike.recovered
     assert steps(answer)[0] == 600
     assert "came back by itself" in answer.sentence
+    assert answer.headline.startswith("Go back to step 600")
+
+
+def test_the_checkpoint_to_rewind_to_is_the_first_candidate_even_where_a_newer_one_is_less_sure(
+    session: Session,
+) -> None:
+    run = spiked(session, comes_back=False)
+    verify(session, whole(session, run, 299))
+    answer = find_rollback_candidates(session, run_id=run.id)
+    assert answer.spike is not None
+    assert answer.spike.rewind_to is not None
+    assert (steps(answer)[:2], answer.spike.rewind_to.step) == ([299, 300], 299)
+    assert "rewind to step 299" in answer.sentence
+    assert "Go back to step 299" in answer.sentence
+
+
+def test_where_nothing_older_is_left_the_newest_before_the_spike_is_good_enough(session: Session) -> None:
+    run = make_run(session)
+    for step in (400, 420):
+        whole(session, run, step)
+    losses(session, run, [*calm(429), *[6.0] * 171])
+    answer = find_rollback_candidates(session, run_id=run.id)
+    assert answer.spike is not None
+    assert answer.spike.rewind_to is not None
+    assert (steps(answer), answer.spike.rewind_to.step) == ([420, 400], 420)
 
 
 def test_what_the_answer_proposes_is_the_new_attempt(session: Session) -> None:
@@ -108,7 +135,7 @@ def test_a_spike_before_the_first_checkpoint_says_that_nothing_can_be_loaded(ses
     assert answer.spike is not None
     assert (answer.spike.rewind_to, answer.spike.attempt, answer.candidates) == (None, None, ())
     assert "No loadable checkpoint was saved before it" in answer.sentence
-    assert "(after the spike began). To loosen that: watch" in answer.sentence
+    assert "(too near a spike of the loss, or after it). To loosen that: watch" in answer.sentence
 
 
 def test_a_late_chunk_speaks_for_its_steps_and_an_older_attempt_for_what_lives_on(session: Session) -> None:

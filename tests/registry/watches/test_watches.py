@@ -378,3 +378,20 @@ def test_what_arrives_during_a_look_is_looked_at_by_the_next(committed_database:
     with committed_database.write() as session:
         assert close_look(session, seen) == 0
     assert look_at_due(committed_database) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [(64.0, "3 checkpoints with a score off the scale"), (math.nan, "3 checkpoints with a score that is not")],
+)
+def test_a_watch_on_scores_of_which_none_counts_says_so(session: Session, value: float, why: str) -> None:
+    run = make_run(session)
+    ids = scored(session, run, [value] * 3)
+    move_alias(session, run.project_id, "production", ids[0], actor="ann")
+    of_run = watch(session, run, benchmark="gsm8k")
+    of_alias = watch(session, run, run_id=None, alias="production", capability="math")
+    for each in (of_run, of_alias):
+        assert each.warning is not None
+        assert f"nothing can be found yet: {why}" in each.warning
+    scored(session, run, [0.6], first=4)
+    assert [each.warning for each in list_watches(session, [run.project_id])] == [None, None]

@@ -9,7 +9,7 @@ from cairn.cli.quantities import DURATION
 from cairn.cli.targets import find_run
 from cairn.client import Client
 from cairn.numbers import number_from_wire
-from cairn.types import Candidate, RollbackAnswer
+from cairn.types import Candidate, RollbackAnswer, Served
 
 SHOWN = 5  # of what one filter left out
 # What filters are called here, where their name is no word.
@@ -60,7 +60,8 @@ def rollback(
 ) -> int:
     """Show checkpoints to go back to, best first, and why the others are not among them.
 
-    Nothing is changed. Exit code 1 means that no checkpoint passes every filter.
+    Nothing is changed. Exit code 0 means that there is a checkpoint to go back to, also where no fall is established
+    and nothing speaks for it; exit code 1, that none passes every filter.
     """
     if (run_ is None) == (alias is None):
         raise click.UsageError("Name either --run PROJECT/RUN or --alias PROJECT/ALIAS.")
@@ -95,6 +96,8 @@ def _print(answer: RollbackAnswer) -> None:
     say(answer.sentence or f"{counted(len(answer.candidates), 'checkpoint')} left to go back to.")
     if answer.onset is not None and answer.onset.sentence not in answer.sentence:
         say(f"Watching {answer.onset.watch}: {answer.onset.sentence}")
+    if answer.onset is not None and answer.onset.why and answer.onset.why.lower() not in answer.sentence.lower():
+        say(f"Not counted: {answer.onset.why}")
     if answer.spike is not None and answer.spike.sentence not in answer.sentence:
         say(answer.spike.sentence)
     if answer.last_known_good is not None:
@@ -102,6 +105,9 @@ def _print(answer: RollbackAnswer) -> None:
     if answer.candidates:
         columns = ("rank", "checkpoint", "id", "restore", "copy", "why")
         print_rows(columns, [_candidate_row(each) for each in answer.candidates])
+    if answer.served is not None:
+        told = "" if answer.served.sentence in answer.sentence else f" {answer.served.sentence}."
+        say(f"Served now: {answer.served.checkpoint} ({_terms(answer.served)}).{told}")
     counts = ", ".join(f"{FILTERS.get(name, name)} {count}" for name, count in answer.excluded_counts.items())
     if answer.excluded:
         say(f"Left out ({counts}):" if counts else "Left out:")
@@ -116,6 +122,16 @@ def _print(answer: RollbackAnswer) -> None:
         say(f"Here that is: {option}.")
     for assumption in answer.assumptions:
         say(f"Assumed: {assumption}")
+
+
+def _terms(served: Served) -> str:
+    """Its score and how likely it loads, as far as they are known."""
+    score, error, chance = (
+        number_from_wire(served.terms.get(name)) for name in ("composite", "composite_stderr", "p_ok")
+    )
+    spread = "" if error is None else f" ± {100 * error:.1f}"
+    told = "no score that counts" if score is None else f"score {100 * score:.1f}{spread}"
+    return told if chance is None else f"{told}, loads in {100 * chance:.0f} % of cases"
 
 
 def _candidate_row(each: Candidate) -> tuple[Any, ...]:

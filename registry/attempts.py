@@ -135,7 +135,8 @@ def amend_attempt(session: Session, run_id: int, number: int, changes: Mapping[s
             setattr(attempt, name, changes[name])
     if "nodes" in changes:
         attempt.nodes = strict_json.canonical(list(changes["nodes"] or ()))
-    beat: datetime | None = changes.get("heartbeat_at")
+    said: datetime | None = changes.get("heartbeat_at")
+    beat = None if said is None else min(said, now())  # of a clock that is ahead nobody could be lost
     if beat is not None and (attempt.heartbeat_at is None or beat >= attempt.heartbeat_at):
         attempt.heartbeat_at = beat
     if changes.get("step") is not None:

@@ -29,6 +29,7 @@ class Settings:
     worker: bool = True  # `serve` on SQLite starts a worker beside it
     watch_seconds: int = 15  # between two looks for lost and stalled attempts
     lost_after_seconds: int = 120  # without a heartbeat
+    stalled_after_seconds: int = 300  # without a step, at least
     public_url: str | None = None  # what a browser types, where a proxy stands in between
 
     @property
@@ -64,6 +65,7 @@ def read_settings(environ: Mapping[str, str] | None = None) -> Settings:
         worker=_switch(env, "CAIRN_WORKER", True),
         watch_seconds=_whole_number(env, "CAIRN_WATCH_SECONDS", 15),
         lost_after_seconds=_whole_number(env, "CAIRN_LOST_AFTER_SECONDS", 120),
+        stalled_after_seconds=_whole_number(env, "CAIRN_STALLED_AFTER_SECONDS", 300),
         public_url=_public_url(env.get("CAIRN_PUBLIC_URL") or ""),
     )
 

@@ -23,6 +23,11 @@ class DataCursorTooLarge(Invalid):
     title = "The data cursor is too large"
 
 
+class SavedInTheFuture(Invalid):
+    code = "saved-in-the-future"
+    title = "The time of the save lies ahead of this service's"
+
+
 class BatchRefused(Invalid):
     code = "batch-refused"
     title = "The batch was refused as a whole; nothing of it was kept"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 from sqlalchemy import bindparam, func, select
@@ -9,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from registry import attempts, strict_json
 from registry.attempts import AttemptNotFound
-from registry.checkpoints.errors import DataCursorTooLarge
+from registry.checkpoints.errors import DataCursorTooLarge, SavedInTheFuture
 from registry.checkpoints.registration import Registration, content_digest
-from registry.db import Base
+from registry.db import Base, now
 from registry.errors import FieldError, RegistryError
 from registry.ids import to_text
 from registry.models import Attempt, Run
@@ -19,6 +20,7 @@ from registry.snapshots import canonical_within_limits, refuse_too_many_paths
 from registry.upsert import chunks
 
 MAX_CURSOR_CHARACTERS: Final = 65_536
+AHEAD: Final = timedelta(days=1)  # clocks of hosts may be wrong by minutes; a year ahead would be the newest for ever
 
 Key = tuple[int, int, int, str]
 Problems = list[tuple[int, RegistryError]]
@@ -148,8 +150,20 @@ def _attempt(known: Mapping[int, AttemptFacts], run_id: int, number: int) -> Att
     return known[number]
 
 
+def _text_of(moment: datetime) -> str:
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
 def _check_values(registration: Registration) -> None:
-    """Raises Invalid for a config or data cursor that is too large or too deep."""
+    """Raises Invalid for a time far ahead, for a config or data cursor that is too large or too deep."""
+    if registration.saved_at is not None and registration.saved_at > (here := now()) + AHEAD:
+        message = (
+            f"{_text_of(registration.saved_at)} is more than a day ahead of this service, whose time is "
+            f"{_text_of(here)}; set the clock of that host right, or leave the time out"
+        )
+        raise SavedInTheFuture(
+            f"The checkpoint cannot be recorded: saved_at {message}.", errors=[FieldError("/saved_at", message)]
+        )
     if registration.config is not None:
         refuse_too_many_paths(registration.config)
     if registration.data_cursor is None:

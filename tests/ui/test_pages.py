@@ -23,6 +23,7 @@ from registry.db import Database, now
 from registry.errors import every_leaf
 from registry.evals.scores import NewScore
 from registry.ids import to_text
+from registry.models import Checkpoint
 from registry.resume_points import ResumePoint
 from registry.runs import RunRow, TrackerSpec
 from registry.series import Points, record_series
@@ -169,6 +170,24 @@ def test_a_run_shows_attempts_superseded_steps_and_its_newest_checkpoint(browser
     assert page.text.count("superseded") >= 3
     assert 'class="mark rollback"' in page.html
     assert "opt.betas.0" in page.text
+
+
+def test_an_attempt_from_which_another_went_on_does_not_run(browser: TestClient, session: Session) -> None:
+    run = make_run(session)
+    make_attempt(session, run, key="one", started_at=now())
+    make_checkpoint(session, run, 1000)
+    make_attempt(session, run, resumed_from=ResumePoint(step=1000, attempt=1), key="two")
+    page = read(browser, f"/runs/{to_text(run.id)}")
+    assert page.html.count("ended, nobody said how") == 1
+
+
+def test_a_time_to_come_is_called_a_wrong_clock(browser: TestClient, session: Session) -> None:
+    """Such times were taken once."""
+    identity = make_checkpoint(session, make_run(session), 10, saved_at=now())
+    session.get_one(Checkpoint, identity).saved_at = now().replace(year=2096, month=3, day=1)
+    session.flush()
+    page = read(browser, "/")
+    assert page.answer.endswith("the newest checkpoint is dated 2096-03-01, by a clock that was wrong.")
 
 
 def test_a_run_plots_loss_and_scores_with_links_to_checkpoints(browser: TestClient, session: Session) -> None:

@@ -8,6 +8,7 @@ from fastapi.responses import HTMLResponse
 from sqlalchemy.orm import Session
 
 from api.deps import SessionDep
+from registry.checkpoints.placing import AHEAD
 from registry.db import now
 from registry.ids import to_text
 from registry.incidents.queries import Asked, list_incidents
@@ -111,9 +112,16 @@ def _answer(
         return Answer(f"{filters.plural(totals.runs, 'run')} {where}, and no checkpoint yet.")
     saved = f"{newest.run_name} at step {filters.grouped(newest.step)}"
     return Answer(
-        f"{filters.plural(totals.runs, 'run')} {where}; the newest checkpoint was {saved_in_words(newest, moment)}.",
+        f"{filters.plural(totals.runs, 'run')} {where}; the newest checkpoint {_when(newest, moment)}.",
         detail=f"It is {filters.middle(saved, 100)}.",
     )
+
+
+def _when(newest: Brief, moment: datetime) -> str:
+    """Of a time to come, which is no longer taken, that it is none."""
+    if newest.saved_at > moment + AHEAD:
+        return f"is dated {newest.saved_at:%Y-%m-%d}, by a clock that was wrong"
+    return f"was {saved_in_words(newest, moment)}"
 
 
 def _order_note(rows: tuple[RunOverview, ...], briefs: dict[int, Brief]) -> str:

@@ -82,8 +82,16 @@ def _plots(session: Session, read: RunRead, axis: str) -> tuple[Plot, ...]:
 def _attempts(session: Session, read: RunRead) -> tuple[AttemptRow, ...]:
     saves = saves_by_attempt(session, read.run.project_id, read.run.id)
     receipts = confirmations(session, read.run.project_id, read.run.id)
+    origins = [attempt.resumed_from for attempt in read.attempts if attempt.resumed_from]
+    followed = {origin.attempt for origin in origins if origin.run is None}
     return tuple(
-        attempt_row(attempt, read.briefs, saves.get(attempt.number), receipts.get(attempt.number))
+        attempt_row(
+            attempt,
+            read.briefs,
+            saves.get(attempt.number),
+            receipts.get(attempt.number),
+            is_followed=attempt.number in followed,
+        )
         for attempt in read.attempts
     )
 

@@ -31,15 +31,21 @@ def _score_cell(score: RunScore) -> ScoreCell:
 
 
 def attempt_row(
-    attempt: Attempt, briefs: dict[int, Brief], saves: Saves | None, receipt: Confirmation | None
+    attempt: Attempt,
+    briefs: dict[int, Brief],
+    saves: Saves | None,
+    receipt: Confirmation | None,
+    *,
+    is_followed: bool = False,
 ) -> AttemptRow:
+    """`is_followed`: another attempt went on from it, so that it does not run, whatever was said last."""
     point = attempt.resumed_from
     loaded = briefs.get(point.checkpoint_id) if point and point.checkpoint_id else None
     reached = [step for step in (attempt.heartbeat_step, saves.last_step if saves else None) if step is not None]
     words = "from scratch" if point is None else f"step {filters.grouped(point.step)}, not registered"
     return AttemptRow(
         number=attempt.number,
-        state=attempt.state if is_reported(attempt) else "not reported",
+        state=_state(attempt, is_followed),
         resumed_from=ref_of(loaded) if loaded else None,
         resumed_words=words if not attempt.restart or attempt.number == 1 else "started over",
         started_at=attempt.started_at,
@@ -54,6 +60,12 @@ def attempt_row(
         skips=tuple(attempt.skip),
         changes=attempt.changes or "",
     )
+
+
+def _state(attempt: Attempt, is_followed: bool) -> str:
+    if not is_reported(attempt):
+        return "not reported"
+    return "ended, nobody said how" if is_followed and attempt.state == "running" else attempt.state
 
 
 def _resume_words(receipt: Confirmation | None) -> str:

@@ -8,7 +8,7 @@ import click
 
 from cairn.cli.hints import explain
 from cairn.cli.lazy import LazyGroup
-from cairn.cli.output import CannotWrite, Output, ReaderGone, say
+from cairn.cli.output import CannotWrite, Output, ReaderGone, fill_closed_descriptors, say
 from cairn.errors import NO_SUCH_CALL, BadSettings, CairnError, Invalid, NotFound
 from cairn.formats import Refused
 
@@ -112,6 +112,7 @@ cli.homes, cli.summaries = COMMANDS, SUMMARIES
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Runs one command line and answers its exit code; never a traceback for what a user can mend."""
+    fill_closed_descriptors()
     output = Output(sys.stdout)
     try:
         with redirect_stdout(output):

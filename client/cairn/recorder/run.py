@@ -20,13 +20,14 @@ KEPT_SAVES = 1_000
 TRACKER_CALLS = 50  # calls of log between looks for a tracker that was opened late
 
 
-def harmless(answer: Any) -> Callable[[F], F]:
-    """A call that never raises: what goes wrong in it is warned of once, and `answer` is given instead."""
+def harmless(answer: Any, *, after_the_end: bool = False) -> Callable[[F], F]:
+    """A call that never raises: what goes wrong in it is warned of once, and `answer` is given instead. So is after the
+    run has ended, unless `after_the_end`."""
 
     def wrap(call: F) -> F:
         @functools.wraps(call)
         def quiet(self: "Recorder", *arguments: Any, **named: Any) -> Any:
-            if self._engine.pid != os.getpid() or self._finished:
+            if self._engine.pid != os.getpid() or (self._finished and not after_the_end):
                 return answer
             try:
                 return call(self, *arguments, **named)
@@ -167,7 +168,7 @@ class Recorder(Course):
         body = {**receipt_body(checkpoint, self._parts.left_out, **said), "restored_at": now()}
         return self._put({"kind": "receipt", "key": self.key, "body": body})
 
-    @harmless(False)
+    @harmless(False, after_the_end=True)
     def flush(self, seconds: float = 30.0) -> bool:
         """Waits until the service has everything: True only then. False where `seconds` were not enough, or where the
         service has refused a record of this process (`cairn spool list` says which). Not for a training loop."""

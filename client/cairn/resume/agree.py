@@ -25,17 +25,38 @@ class Choosing(Protocol):
         """A copy of this very checkpoint."""
 
 
-def agree(client: Client, run: Run, launch: Launch, choosing: Choosing, say: Callable[[str], None]) -> Choice:
-    """What all hosts load, when all of them can. Raises `NothingToResume` where they find none, or not in time."""
+def agree(
+    client: Client,
+    run: Run,
+    launch: Launch,
+    choosing: Choosing,
+    say: Callable[[str], None],
+    *,
+    has_news: bool = False,
+) -> Choice:
+    """What all hosts load, when all of them can. `has_news`: this host has just told the service of saves that whoever
+    proposed before could not know. Raises `NothingToResume` where they find none, or not in time."""
     talk = _Talk(client, run, launch, choosing, say, time.monotonic() + launch.wait_seconds)
     own = talk.own_best(frozenset())
     answer = talk.vote(own)
+    if has_news and _is_better(own, answer):
+        say(f"{answer.checkpoint} was proposed before {own.checkpoint} was known.")
+        answer = talk.vote(own, answer.checkpoint.id)
     for _ in range(MAX_ROUNDS):
         answer = talk.wait(own, answer)
         if answer.all_ready and _same(own, answer):
             return replace(own, agreed_by=answer.ready)
         own, answer = talk.follow(answer)
     raise NothingToResume(f"The hosts of launch {launch.key} did not agree in {MAX_ROUNDS} rounds.")
+
+
+def _is_better(own: Choice, answer: ResumeAgreement) -> bool:
+    """Whether the own one is newer, nobody has found it unreadable, and it lies where all hosts can look."""
+    here, there = own.checkpoint, answer.checkpoint
+    if here is None or own.replica is None or answer.all_ready or answer.failed or here.id in answer.refused:
+        return False
+    newer = (here.attempt or 0, here.step or 0) > (there.attempt or 0, there.step or 0)
+    return newer and own.replica.tier != "local"
 
 
 def _same(own: Choice, answer: ResumeAgreement) -> bool:

@@ -71,7 +71,10 @@ def choose(
     try:
         found = _find(client, run)
         choosing = _FromRegistry(client, found, question, host, tuple(tiers), say)
-        choice = agree(client, found, launch, choosing, say) if launch is not None else choosing.next_best(frozenset())
+        if launch is not None:
+            choice = agree(client, found, launch, choosing, say, has_news=left.sent > 0)
+        else:
+            choice = choosing.next_best(frozenset())
     except CairnError as fault:
         if left.saves and _says_that_there_is_none(fault):
             raise NothingToResume(f"{fault.detail} But {left.sentence()}") from None
@@ -99,7 +102,7 @@ def _is_away(fault: CairnError) -> bool:
 
 def _says_that_there_is_none(fault: CairnError) -> bool:
     return fault.code in ("run-not-found", "project-not-found") or (
-        isinstance(fault, NotFound) and (not fault.code or getattr(fault, "has_none", False))
+        isinstance(fault, NotFound) and (not (fault.code or fault.status) or getattr(fault, "has_none", False))
     )
 
 

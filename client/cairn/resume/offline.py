@@ -18,8 +18,10 @@ from cairn.resume.shapes import SCAN, Choice, NothingToResume, PassedOver
 from cairn.resume.told import Told, told_saves
 from cairn.scan import scan
 
+# What is all there is taken however new it is: whoever asks is about to start, so nobody writes to it.
 _WHOLE = """
-SELECT run, said_run, attempt, step, kind, uri, complete, fields, note, status FROM found
+SELECT run, said_run, attempt, step, kind, uri, complete, fields, note,
+       CASE WHEN status = 'pending' AND complete AND NOT temporary THEN 'new' ELSE status END AS status FROM found
 WHERE status IN ('new', 'pending', 'begun') ORDER BY attempt DESC, step DESC, kind
 """
 UNKNOWN_HERE = "what is superseded or suspect is not known without the registry"

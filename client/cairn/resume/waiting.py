@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cairn.client import Client
 from cairn.errors import CairnError
@@ -25,12 +25,13 @@ _log = logging.getLogger("cairn")
 
 @dataclass(frozen=True)
 class Left:
-    """What still waits here. `refused` are saves that the service did not take."""
+    """What still waits here. `refused` are saves that the service did not take, `sent` those that it has since."""
 
     run: str = ""
     held: tuple[Held, ...] = ()
     refused: int = 0
     service: str = ""
+    sent: int = 0
 
     @property
     def records(self) -> int:
@@ -39,7 +40,11 @@ class Left:
     @property
     def saves(self) -> int:
         """Without them nothing that was saved is missing at the service."""
-        return sum(each.unsent for each in self.held) + self.refused
+        return self.unsent + self.refused
+
+    @property
+    def unsent(self) -> int:
+        return sum(each.unsent for each in self.held)
 
     def sentence(self) -> str:
         """'' where nothing waits."""
@@ -80,11 +85,13 @@ def send_waiting(client: Client, run: str, seconds: float = SECONDS) -> Left:
     Takes `seconds` at most: what goes on then is a daemon's, and what it does not finish stays in the spool. A process
     that lives is waited for as long, since it sends by itself. Never raises `CairnError`.
     """
-    if left_here(run).records or _has_unfinished(run):
+    before = left_here(run)
+    if before.records or _has_unfinished(run):
         sender = threading.Thread(target=_send, args=(client, run, seconds), name="cairn-resume", daemon=True)
         sender.start()
         sender.join(seconds)
-    return left_here(run, client.url)
+    left = left_here(run, client.url)
+    return replace(left, sent=max(before.unsent - left.unsent, 0))
 
 
 def left_here(run: str, service: str = "") -> Left:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cairn.errors import CairnError, ConnectionFailed, Forbidden, Unauthenticated
+from cairn.errors import CairnError, ConnectionFailed, Forbidden, Unauthenticated, Unavailable
 from cairn.spool.places import REFUSED
 
 PASSING = frozenset({0, 401, 403, 408, 425, 429, 500, 502, 503, 504})
@@ -30,7 +30,7 @@ class Refusal:
 def passes(fault: CairnError) -> bool:
     """Whether the same may be accepted later."""
     return (
-        isinstance(fault, (ConnectionFailed, Unauthenticated, Forbidden))
+        isinstance(fault, (ConnectionFailed, Unauthenticated, Unavailable, Forbidden))
         or fault.status in PASSING
         or fault.status >= 500
     )

@@ -14,7 +14,7 @@ _BY_HAND = "only saves and curves can be sent again from here; what was sent sta
 
 def send_again(client: Client, path: Path, *, without_times: bool = False) -> str:
     """Sends one file of `refused`, and removes it; why it stays where it does, else ''. `without_times`: the service
-    takes the time at which it arrives, and notes that nobody said one. Raises `CairnError` where the service is away."""
+    takes the time at which it arrives instead, and says so. Raises `CairnError` where the service is away."""
     try:
         said = json.loads(path.read_text("utf-8"))
         record, sent = dict(said["record"]), said["sent"]

@@ -56,6 +56,10 @@ class Kept:
         self._saved = text
         return True
 
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
     def others(self) -> "Iterator[Left]":
         """Those of jobs before this one. A file that cannot be read is left where it is."""
         yield from (each for each in left_in(self._folder) if each.path != self._path)

@@ -19,7 +19,7 @@ from cairn.errors import CairnError
 from cairn.supervise.excerpt import clean, excerpt
 from cairn.supervise.kept import Kept, Request
 from cairn.supervise.reform import Formation, Formations
-from cairn.supervise.sending import Sending, is_refused, send_all, send_left
+from cairn.supervise.sending import Sending, is_refused, keep_refused, send_all, send_left
 from cairn.supervise.tail import Tail
 
 FIRST_PAUSE_SECONDS: Final = 1.0
@@ -136,7 +136,7 @@ class Reporter(threading.Thread):
         if not pending:
             return
         ending, self._kept.service = self._ending, self.sending.client.url
-        left = send_all(self.sending, pending, self._say, at_the_end=ending)
+        left = send_all(self.sending, pending, self._say, at_the_end=ending, refused=self._keep_refused)
         with self._idle:
             self._undecided += left if ending else []
             self._pending = ([] if ending else left) + self._pending[len(pending) :]
@@ -150,6 +150,9 @@ class Reporter(threading.Thread):
                 "it (cairn.start(resumed_from=...))."
             )
             self._retry_at = time.monotonic() + min(self._heartbeat_seconds, 5.0) * (not self._ending)
+
+    def _keep_refused(self, request: Request, fault: CairnError) -> None:
+        keep_refused(self._kept.folder, self.sending.name, request, fault)
 
     def _beat(self, watched: Watched) -> None:
         if not self.sending.is_open(watched.key):

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from cairn.client import Client
@@ -11,8 +12,10 @@ from cairn.errors import (
     CairnError,
     ConnectionFailed,
     Forbidden,
+    Invalid,
     NotFound,
     Unauthenticated,
+    Unavailable,
 )
 from cairn.spool.refused import set_aside
 from cairn.supervise.kept import Left, Request
@@ -28,11 +31,13 @@ class Sending:
     """One run of the service. Every method raises `CairnError` where the service is away, and tries once."""
 
     def __init__(self, run: str, say: Say, client: Client | None = None) -> None:
+        self.name = run
         self._project, _, self._name = run.partition("/")
         self._say = say
         self._client = client
         self._run: Run | None = None
         self._numbers: dict[str, int] = {}
+        self.refused: set[str] = set()  # attempts that will never be opened
 
     @property
     def client(self) -> Client:
@@ -102,7 +107,7 @@ class Sending:
 
 def is_refused(fault: CairnError) -> bool:
     """Whether the service will never take it as it stands."""
-    if isinstance(fault, (BadSettings, ConnectionFailed, Unauthenticated, Forbidden)):
+    if isinstance(fault, (BadSettings, ConnectionFailed, Unauthenticated, Unavailable, Forbidden)):
         return False
     return isinstance(fault, NotFound) or (400 <= fault.status < 500 and fault.status not in PASSING)
 
@@ -118,10 +123,13 @@ def send_all(
     """Sends in order; gives back what is left. Raises `CairnError` where the service is away, with `requests` whole.
 
     What the service refuses is said once and left out. What waits for its attempt to be opened stays; but at the end an
-    incident is recorded without its attempt.
+    incident is recorded without its attempt. The end of an attempt that was refused is refused as well.
     """
     left: list[Request] = []
     for request in requests:
+        if request.what == "end" and request.key in sending.refused:
+            refused(request, Invalid("The attempt that it ends was refused."))
+            continue
         waits = request.what != "open" and not sending.is_open(request.key)
         if waits and not at_the_end and request.what == "incident":
             left.append(request)
@@ -132,9 +140,18 @@ def send_all(
         except CairnError as fault:
             if not is_refused(fault):
                 raise
+            if request.what == "open":
+                sending.refused.add(request.key)
             refused(request, fault)
             say(f"the service refused what was recorded of this job ({request.what}): {fault.detail}")
     return left
+
+
+def keep_refused(folder: Path, run: str, request: Request, fault: CairnError) -> None:
+    """Beside `folder`, the one of what waits: with the reason, for `cairn spool list`."""
+    project, _, name = run.partition("/")
+    record = {"kind": request.what, "key": request.key, "project": project, "run": name}
+    set_aside(folder.parent, record, request.body, fault)
 
 
 def send_left(left: Left, client: Client, say: Say, meant: Mapping[str, Any] | None = None) -> tuple[int, int]:
@@ -149,13 +166,11 @@ def send_left(left: Left, client: Client, say: Say, meant: Mapping[str, Any] | N
             if each.what == "open" and not {"resumed_from", "restart"} & each.body.keys():
                 each.body.update(meant)
     before = len(left.requests)
-    project, _, run = left.run.partition("/")
     aside: list[Request] = []
 
     def refused(request: Request, fault: CairnError) -> None:
         aside.append(request)
-        record = {"kind": request.what, "key": request.key, "project": project, "run": run}
-        set_aside(left.path.parent.parent, record, request.body, fault)
+        keep_refused(left.path.parent, left.run, request, fault)
 
     sending = Sending(left.run, say, client)
     left.requests = send_all(sending, left.requests, say, at_the_end=True, refused=refused)

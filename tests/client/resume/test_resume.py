@@ -357,11 +357,11 @@ def test_a_service_that_fails_counts_as_away_and_one_that_refuses_does_not(
     faults: FaultServer, client: Client, tmp_path: Path
 ) -> None:
     path = trainer_checkpoint(tmp_path / "7b" / "checkpoint-4", 4)
-    for status in (500, 503):
+    for status in (401, 403, 404, 500, 503):  # not in the service's own words
         faults.replies = [Reply(status)]
         assert choose(client, "llm/7b", local_roots=[str(path.parent)]).source == "scan"
     for status in (401, 403):
-        faults.replies = [Reply(status)]
+        faults.replies = [Reply(status, {"type": "/problems/invented", "title": "No", "status": status})]
         with pytest.raises(Exception, match=str(status)):
             choose(client, "llm/7b", local_roots=[str(path.parent)])
 
@@ -372,6 +372,15 @@ def test_a_service_that_never_answers_is_given_up_on(faults: FaultServer, tmp_pa
     with Client(faults.url, "t", timeout=0.2, retries=Retries(count=1, wait_seconds=0.5)) as client:
         choice = choose(client, "llm/7b", local_roots=[str(path.parent)])
     assert (choice.source, choice.path) == ("scan", str(path))
+
+
+def test_without_the_registry_a_save_of_a_moment_ago_is_taken_where_all_of_it_is_there(
+    faults: FaultServer, client: Client, tmp_path: Path
+) -> None:
+    path = trainer_checkpoint(tmp_path / "7b" / "checkpoint-4", 4)
+    (path / "README.md").write_text("newer than the file that ends the save, so a scan would wait")
+    faults.replies = [Reply(503)]
+    assert choose(client, "llm/7b", local_roots=[str(path.parent)]).path == str(path)
 
 
 def test_the_state_file_never_stands_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saver: Saver) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cairn import Client
+from cairn.spool.backlog import Backlog
 from cairn.spool.flush import list_spools
 from cairn.supervise.kept import Kept, Request
 
@@ -44,7 +45,9 @@ def test_what_waits_is_listed_and_sent(live: Client, project: str, spool: Path, 
     assert (one["runs"], one["is_alive"], one["waiting"] >= 5) == ([f"{project}/r"], False, True)
     assert one["oldest_at"].endswith("Z")
     code, out, _ = cli("spool", "list")
-    assert out.splitlines()[0].split("\t") == ["spool", "host", "pid", "owner", "records", "runs", "oldest"]
+    assert out.splitlines()[0].split("\t") == [
+        *("spool", "host", "pid", "owner", "records", "runs", "oldest", "service", "why it waits")
+    ]
     code, out, err = cli("spool", "flush", "--json")
     assert code == 0, err
     said = json.loads(out)
@@ -192,8 +195,11 @@ def test_what_a_job_of_exec_could_not_send_is_listed_and_sent(
 ) -> None:
     path = left_by_a_job(project, spool)
     code, out, _ = cli("spool", "list", "--json")
-    assert (code, json.loads(out)["jobs"]) == (0, [{"path": str(path), "run": f"{project}/r", "requests": 3}])
-    assert cli("spool", "list")[1].splitlines()[0].split("\t") == ["job", "run", "requests"]
+    assert (code, json.loads(out)["jobs"]) == (
+        0,
+        [{"path": str(path), "run": f"{project}/r", "requests": 3, "service": ""}],
+    )
+    assert cli("spool", "list")[1].splitlines()[0].split("\t") == ["job", "run", "requests", "service"]
     code, out, err = cli("spool", "flush", "--json")
     assert (code, json.loads(out)["sent"]) == (0, 3), err
     assert not path.exists()
@@ -230,8 +236,12 @@ def test_a_job_of_exec_that_did_not_say_what_it_loaded_waits_for_somebodys_word(
 def test_what_a_job_kept_for_another_service_is_left_alone(live: Client, project: str, spool: Path, cli: Cli) -> None:
     path = left_by_a_job(project, spool)
     path.write_text(path.read_text().replace('"service": ""', '"service": "https://one.example"'))
-    assert json.loads(cli("spool", "flush", "--json")[1])["sent"] == 0
+    code, out, _ = cli("spool", "flush", "--json")
+    said = json.loads(out)
+    assert (code, said["sent"], said["elsewhere"]) == (1, 0, {"https://one.example": 3})
     assert path.exists()
+    assert cli("spool", "flush", "--here")[0] == 0
+    assert not path.exists()
 
 
 def test_a_line_that_the_disk_has_changed_is_told_of_and_kept(
@@ -261,3 +271,80 @@ def test_only_the_named_spool_is_sent(live: Client, project: str, spool: Path, c
     assert code == 0, err
     assert len(list(live.iter_checkpoints(filter=f"project = '{project}'"))) == 3
     assert list(live.iter_checkpoints(filter=f"project = '{other}'")) == []
+
+
+def moved(project: str, spool: Path, service: str) -> str:
+    """A spool for another address; which process left it."""
+    train(project, spool)
+    (folder,) = spool.glob("2*")
+    (folder / "service").write_text(service)
+    return folder.name.split("-")[-2]
+
+
+def test_records_for_another_address_are_counted_and_sent_only_on_somebodys_word(
+    live: Client, project: str, spool: Path, cli: Cli
+) -> None:
+    pid = moved(project, spool, "http://127.0.0.1:8499")
+    code, out, err = cli("spool", "flush")
+    assert (code, out) == (1, "Sent 0 records of 0 spools.\n")
+    assert f"records wait for http://127.0.0.1:8499; --here sends them to this service, {live.url}." in err
+    _, row = (line.split("\t") for line in cli("spool", "list")[1].splitlines())
+    assert (row[2], row[7]) == (pid, "http://127.0.0.1:8499")
+    assert row[8] == f"it is not for {live.url}; `cairn spool flush --here` sends it there"
+    assert cli("spool", "flush", "--here")[0] == 0
+    assert sorted(each.step or 0 for each in live.iter_checkpoints(filter=f"project = '{project}'")) == [1, 2, 3]
+    assert cli("spool", "list")[0] == 1
+
+
+def test_this_machine_is_one_service_whatever_it_is_called(live: Client, project: str, spool: Path, cli: Cli) -> None:
+    moved(project, spool, live.url.replace("127.0.0.1", "localhost"))
+    assert cli("spool", "flush")[0] == 0
+    assert cli("spool", "list")[0] == 1
+
+
+def test_what_another_service_knows_already_is_told_to_this_one_from_its_start(
+    live: Client, project: str, spool: Path, cli: Cli
+) -> None:
+    """Names that the other gave mean nothing here, and where the start is gone nobody could open the attempt."""
+    moved(project, spool, "http://127.0.0.1:8499")
+    (folder,) = spool.glob("2*")
+    begun = next(iter(Backlog(folder).records()))
+    facts = {"project": project, "run": "r", "run_id": "0123456789abc", "number": 7}
+    (folder / "done").write_text(json.dumps({begun.record["key"]: {"done": begun.number, "facts": facts}}))
+    content = (path := next(folder.glob("records-*"))).read_bytes()
+    path.write_bytes(content.replace(b'"kind":"start"', b'"kind":"tsart"'))
+    code, _, err = cli("spool", "flush", "--here")
+    assert code == 1
+    assert "stays for http://127.0.0.1:8499" in err
+    path.write_bytes(content)
+    assert cli("spool", "flush", "--here")[0] == 0
+    (attempt,) = live.list_attempts(live.find_run(project, "r"))
+    assert attempt.number == 1
+    assert sorted(each.step or 0 for each in live.iter_checkpoints(filter=f"project = '{project}'")) == [1, 2, 3]
+
+
+def test_the_list_says_for_what_a_spool_waits(live: Client, project: str, spool: Path, cli: Cli) -> None:
+    live.register_checkpoint(live.create_run(project, "r"), 100)
+    train(project, spool)
+    _, row = (line.split("\t") for line in cli("spool", "list")[1].splitlines())
+    assert row[8] == "its process has ended; `cairn spool flush` sends it"
+    code, _, err = cli("spool", "flush")
+    assert code == 1
+    assert "began at step 1 without saying what it loaded" in err
+    _, row = (line.split("\t") for line in cli("spool", "list")[1].splitlines())
+    assert "began at step 1 without saying what it loaded" in row[8]
+    assert row[2].isdigit()
+
+
+def test_what_was_refused_can_be_sent_again(live: Client, project: str, spool: Path, cli: Cli) -> None:
+    assert cli("spool", "again")[0] == 1
+    train(project, spool, scores="[{'benchmark': 'b', 'value': 1.0, 'n_samples': -step}]")
+    cli("spool", "flush")
+    code, out, err = cli("spool", "again")
+    assert (code, out) == (1, "Sent 0 records that had been refused.\n")
+    assert err.count("stays: ") == 3
+    for path in spool.glob("refused/*.json"):
+        path.write_text(path.read_text().replace('"n_samples": -', '"n_samples": '))
+    assert cli("spool", "again")[1] == "Sent 3 records that had been refused.\n"
+    assert sorted(each.step or 0 for each in live.iter_checkpoints(filter=f"project = '{project}'")) == [1, 2, 3]
+    assert not list(spool.glob("refused/*.json"))

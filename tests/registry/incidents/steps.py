@@ -14,6 +14,7 @@ from registry.models import AttemptPulse
 from registry.runs import RunRow
 
 LOST_AFTER = timedelta(seconds=120)
+AT_ONCE = timedelta(0)  # no floor, so that steps of seconds tell a stall
 
 
 def beat(session: Session, run: RunRow, attempt: AttemptRow, moment: datetime, step: int | None = None) -> None:
@@ -32,14 +33,15 @@ def beats(session: Session, run: RunRow, attempt: AttemptRow, start: datetime, s
     return start + timedelta(seconds=10 * (len(steps) - 1))
 
 
-def look(session: Session, at: datetime | None = None) -> list[IncidentRow]:
+def look(session: Session, at: datetime | None = None, stalled_after: timedelta = AT_ONCE) -> list[IncidentRow]:
     """What the service opens when it looks at this moment."""
     moment = at or now()
     noticed: list[Noticed] = [
         *find_silent(session, moment, LOST_AFTER),
-        *find_stalled(session, moment, LOST_AFTER),
+        *find_stalled(session, moment, LOST_AFTER, stalled_after),
     ]
-    return [get_incident(session, each) for each in open_noticed(session, noticed, moment, LOST_AFTER)]
+    opened = open_noticed(session, noticed, moment, LOST_AFTER, stalled_after)
+    return [get_incident(session, each) for each in opened]
 
 
 def incidents_of(session: Session, run: RunRow) -> list[IncidentRow]:

@@ -10,7 +10,8 @@ from sqlalchemy.orm import Session
 from registry.attempts import amend_attempt, get_attempt
 from registry.db import Database, now
 from registry.ids import new_id
-from registry.incidents.watch import Noticed, find_silent, find_stalled, open_noticed
+from registry.incidents.pulse import LONGEST, RECENT, read_intervals
+from registry.incidents.watch import STALLED_AFTER, Noticed, find_silent, find_stalled, open_noticed
 from registry.models import AttemptPulse, Incident
 from registry.models.attempt import WATCHED
 from registry.resume_points import ResumePoint
@@ -166,8 +167,8 @@ def test_three_intervals_without_a_step_are_a_stall(session: Session) -> None:
     assert get_attempt(session, run.id, 1).state == "stalled"
 
 
-@pytest.mark.parametrize("steps", [[1], [1, 2], [1, 1, 1]])
-def test_before_two_intervals_are_known_nothing_is_a_stall(session: Session, steps: list[int]) -> None:
+@pytest.mark.parametrize("steps", [[1], [1, 2, 3], [1, 1, 1, 1]])
+def test_before_three_intervals_are_known_nothing_is_a_stall(session: Session, steps: list[int]) -> None:
     run = make_run(session)
     attempt = make_attempt(session, run, key="a")
     last = beats(session, run, attempt, now() - timedelta(seconds=100), steps)
@@ -178,9 +179,9 @@ def test_before_two_intervals_are_known_nothing_is_a_stall(session: Session, ste
 def test_the_interval_is_that_of_the_saves_where_heartbeats_name_no_step(session: Session) -> None:
     run, start = make_run(session), now() - HOUR_AGO
     attempt = make_attempt(session, run, key="a")
-    for place in range(3):
+    for place in range(4):
         make_checkpoint(session, run, 100 * place, saved_at=start + timedelta(minutes=5 * place))
-    last = start + timedelta(minutes=10)
+    last = start + timedelta(minutes=15)
     beat(session, run, attempt, last + timedelta(minutes=14))
     assert look(session, last + timedelta(minutes=15)) == []
     beat(session, run, attempt, last + timedelta(minutes=15))
@@ -189,13 +190,60 @@ def test_the_interval_is_that_of_the_saves_where_heartbeats_name_no_step(session
 
 
 def test_a_pause_as_long_as_one_that_was_seen_before_is_no_stall(session: Session) -> None:
+    """An evaluation of ten minutes each hour, and heartbeats with a step every 20 s in between."""
+    run, start = make_run(session), now() - timedelta(hours=3)
+    attempt, step, at = make_attempt(session, run, key="a"), 0, start
+    for seconds in (*[20] * 150, 600, *[20] * 150):
+        step, at = step + 1, at + timedelta(seconds=seconds)
+        beat(session, run, attempt, at, step)
+    for minutes in (5, 10, 15):
+        beat(session, run, attempt, at + timedelta(minutes=minutes), step)
+        assert look(session, at + timedelta(minutes=minutes), STALLED_AFTER) == []
+    (opened,) = look(session, at + timedelta(minutes=15, seconds=1), STALLED_AFTER)
+    assert (opened.kind, opened.occurred_at) == ("stalled", at)
+    pulse = session.get_one(AttemptPulse, (run.project_id, attempt.id))
+    assert len(read_intervals(pulse.intervals)) == RECENT + LONGEST
+
+
+def test_short_steps_are_given_time_for_the_first_evaluation(session: Session) -> None:
+    run = make_run(session)
+    attempt = make_attempt(session, run, key="a")
+    last = beats(session, run, attempt, now() - timedelta(minutes=10), [1, 21, 41, 61, 81])
+    for seconds in range(20, 310, 20):
+        beat(session, run, attempt, last + timedelta(seconds=seconds), 81)
+        assert look(session, last + timedelta(seconds=seconds), STALLED_AFTER) == []
+    assert len(look(session, last + timedelta(seconds=301), STALLED_AFTER)) == 1
+
+
+def test_saves_a_second_apart_are_no_measure_of_heartbeats_twenty_apart(session: Session) -> None:
+    run, start = make_run(session), now() - timedelta(minutes=2)
+    attempt = make_attempt(session, run, key="a")
+    for place in range(10):
+        make_checkpoint(session, run, place, saved_at=start + timedelta(seconds=place))
+    for seconds in (0, 20, 40):
+        beat(session, run, attempt, start + timedelta(seconds=seconds), 9)
+        assert look(session, start + timedelta(seconds=seconds), STALLED_AFTER) == []
+
+
+def test_a_stall_loses_no_step_until_the_process_falls_silent(session: Session) -> None:
     run, start = make_run(session), now() - HOUR_AGO
     attempt = make_attempt(session, run, key="a")
-    beat(session, run, attempt, start, 1)
-    beat(session, run, attempt, start + timedelta(seconds=10), 2)
-    beat(session, run, attempt, start + timedelta(seconds=70), 3)
-    beat(session, run, attempt, start + timedelta(seconds=180), 3)
-    assert look(session, start + timedelta(seconds=200)) == []
+    make_checkpoint(session, run, 1, saved_at=start)
+    last = beats(session, run, attempt, start, [1, 2, 3, 4, 5])
+    heard = last + timedelta(seconds=60)
+    beat(session, run, attempt, heard, 5)
+    (stalled,) = look(session, heard)
+    assert (stalled.kind, stalled.steps_lost) == ("stalled", None)
+    assert look(session, heard + LOST_AFTER) == []
+    (lost,) = look(session, heard + LOST_AFTER + timedelta(seconds=1))
+    assert lost.id == stalled.id
+    assert (lost.kind, lost.steps_lost, lost.occurred_at, lost.closed_at) == ("lost", 4, heard, None)
+    assert get_attempt(session, run.id, 1).state == "lost"
+    assert look(session) == []
+    beat(session, run, attempt, now() + timedelta(seconds=1), 6)
+    (incident,) = incidents_of(session, run)
+    assert (incident.ending, incident.steps_lost) == ("recovered", 0)
+    assert get_attempt(session, run.id, 1).state == "running"
 
 
 def test_a_step_ends_a_stall_and_no_step_is_counted_as_lost(session: Session) -> None:

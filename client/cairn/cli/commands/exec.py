@@ -4,7 +4,9 @@ import math
 
 import click
 
+from cairn.cli.quantities import Words
 from cairn.cli.targets import find_checkpoint_id, split_run
+from cairn.resume.choosing import PIECES
 
 
 @click.command("exec", context_settings={"allow_interspersed_args": False})
@@ -32,6 +34,11 @@ from cairn.cli.targets import find_checkpoint_id, split_run
     metavar="FLAG",
     help="Put FLAG and the path to load at the end of the command, where there is one. '--load=' joins both.",
 )
+@click.option(
+    "--require",
+    type=Words(PIECES, "pieces"),
+    help="Pieces that must be there to be loaded, as of `cairn resume`. 'weights' asks for weights alone.",
+)
 @click.option("--resumed-from", metavar="CHECKPOINT", help="What the first start loads.")
 @click.option("--restart", is_flag=True, help="The first start begins anew, over the run's checkpoints, on purpose.")
 @click.option(
@@ -49,6 +56,7 @@ def exec_command(
     retries: int,
     backoff_seconds: float,
     resume_flags: tuple[str, ...],
+    require: tuple[str, ...] | None,
     resumed_from: str | None,
     restart: bool,
     heartbeat_seconds: float,
@@ -86,6 +94,7 @@ def exec_command(
         retries=retries,
         backoff_seconds=backoff_seconds,
         resume_flags=resume_flags,
+        require=require or (),
         resumed_from=loaded,
         restart=restart,
         heartbeat_seconds=heartbeat_seconds,

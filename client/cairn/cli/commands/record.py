@@ -12,7 +12,7 @@ from cairn.cli.hints import renamed, rewritten
 from cairn.cli.output import json_option, print_json, print_rows, say
 from cairn.client import Client
 from cairn.configs import read_config_path
-from cairn.errors import CairnError, Invalid
+from cairn.errors import CairnError, ConnectionFailed, Invalid
 from cairn.numbers import Written
 from cairn.score_names import score_name
 
@@ -158,6 +158,12 @@ def pieces(text: str) -> dict[str, str]:
     return found
 
 
+AWAY = (
+    "Nothing is kept here for later. `cairn scan` or `cairn watch` records what lies in a folder when the service is "
+    "back; a job that records with cairn.start(...) keeps its records on disk and sends them itself."
+)
+
+
 def _record_lines(lines: TextIO, defaults: dict[str, Any], as_json: bool) -> int:
     return _send(_batches(lines, defaults), as_json)
 
@@ -188,7 +194,9 @@ def _send(batches: Iterator[list[Item]] | Sequence[list[Item]], as_json: bool) -
         try:
             for batch in batches:
                 rows += _send_batch(client, batch, warnings)
-        except Exception:
+        except Exception as fault:
+            if isinstance(fault, ConnectionFailed):
+                say(AWAY)
             if rows:
                 say(f"{len(rows)} checkpoints before this batch are recorded; none of this batch is.")
             raise

@@ -128,7 +128,7 @@ def _nothing(fault: CairnError, or_fresh: bool, as_json: bool) -> int:
     none_yet = fault.code in ("run-not-found", "project-not-found") or (
         isinstance(fault, NothingToResume) and fault.has_none
     )
-    if or_fresh and (none_yet or (isinstance(fault, NotFound) and not fault.code)):
+    if or_fresh and (none_yet or (isinstance(fault, NotFound) and not (fault.code or fault.status))):
         say(f"{fault.detail} Starting afresh loses nothing.")
         if as_json:
             print_json({"path": None, "reasons": [fault.detail]})

@@ -1,5 +1,6 @@
 """`cairn run`: what was trained."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from cairn.types import Attempt, Checkpoint, CheckpointRef, Profile, Run
 
 ATTEMPTS = 10  # the newest are shown
 SCORES = 4  # columns beside the newest checkpoints
+EVALUATED = 8  # of those shown, from whose scores the columns are chosen
 STANDINGS = 6  # capabilities on a line
 
 
@@ -53,14 +55,14 @@ def list_runs(project: str | None, limit: int, as_json: bool) -> int:
 def show(run: str, limit: int, as_json: bool) -> None:
     """One run: its attempts, its newest scores, its newest checkpoints.
 
-    The scores are one benchmark for each capability that the newest evaluated checkpoint was measured on; `cairn find
-    --columns` shows others, `cairn show CHECKPOINT` all of one.
+    The scores are one benchmark for each capability that the newest evaluated checkpoints were measured on, the most
+    frequent first; `cairn find --columns` shows others, `cairn show CHECKPOINT` all of one.
     """
     with Client() as client:
         found = find_run(client, run)
         attempts = client.list_attempts(found)
-        profile = _newest_profile(client, found)
-        columns = _score_columns(profile)
+        profiles = _newest_profiles(client, found, limit)
+        profile, columns = next(iter(profiles), None), _score_columns(profiles)
         checkpoints = _newest(client, found, limit, columns)
     if as_json:
         answers = {"run": found.raw, "attempts": [each.raw for each in attempts]}
@@ -83,21 +85,25 @@ def _newest(client: Client, run: Run, limit: int, columns: Sequence[str], only: 
     return list(client.iter_checkpoints(filter=where, order_by=order, fields=columns or None, limit=limit))
 
 
-def _newest_profile(client: Client, run: Run) -> Profile | None:
-    """What the newest checkpoint that was evaluated is good at: scores trail training."""
-    scored = _newest(client, run, 1, (), " and scored")
-    return client.profile(scored[0]) if scored else None
+def _newest_profiles(client: Client, run: Run, limit: int) -> list[Profile]:
+    """What the newest checkpoints that were evaluated are good at: scores trail training."""
+    scored = _newest(client, run, min(limit, EVALUATED), (), " and scored")
+    return [client.profile(each) for each in scored]
 
 
-def _score_columns(profile: Profile | None) -> list[str]:
+def _score_columns(profiles: Sequence[Profile]) -> list[str]:
+    """The most frequent of those that the checkpoints were measured by: one mistaken name hides no others."""
+    counts = Counter(column for profile in profiles for column in _columns_of(profile))
+    return [column for column, _ in counts.most_common(SCORES)]
+
+
+def _columns_of(profile: Profile) -> list[str]:
     """A benchmark for each of the first capabilities, measured as a whole; else those of no capability."""
     from cairn.score_names import score_field
 
-    if profile is None:
-        return []
     firsts = [next((each for each in standing.benchmarks if not each.parts), None) for standing in profile.capabilities]
     named = [score_field(each.benchmark, each.metric, each.filter) for each in firsts if each is not None]
-    return (named or [score_field(name, "", "").removesuffix(".none.none") for name in profile.unknown])[:SCORES]
+    return named or [score_field(name, "", "").removesuffix(".none.none") for name in profile.unknown]
 
 
 def _print_facts(run: Run, attempts: Sequence[Attempt], profile: Profile | None, newest: Sequence[Checkpoint]) -> None:
@@ -128,9 +134,17 @@ def _standings(profile: Profile) -> str:
 
 def _print_attempts(attempts: Sequence[Attempt]) -> None:
     columns = ("attempt", "state", "started", "ended", "step", "exit code", "went on from", "superseded", "reason")
-    print_rows(columns, [(each.number, each.state, *_told(each)) for each in attempts[-ATTEMPTS:]])
+    loaded = [each.raw.get("resumed_from") or {} for each in attempts]
+    newer = {each.get("attempt") for each in loaded if not each.get("run")}
+    shown = attempts[-ATTEMPTS:]
+    print_rows(columns, [(each.number, _state(each, each.number in newer), *_told(each)) for each in shown])
     if len(attempts) > ATTEMPTS:
         say(f"The last {ATTEMPTS} of {len(attempts)} attempts are shown; --json has all.")
+
+
+def _state(attempt: Attempt, is_followed: bool) -> str:
+    """Where another attempt went on from it, it does not run any more, whatever was said last."""
+    return "ended, nobody said how" if is_followed and attempt.state == "running" else str(attempt.state)
 
 
 def _told(attempt: Attempt) -> Iterator[Any]:

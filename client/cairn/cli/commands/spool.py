@@ -8,11 +8,14 @@ import click
 from cairn.cli.lazy import HintingGroup
 from cairn.cli.output import json_option, print_json, print_rows, say
 from cairn.client import Client
+from cairn.errors import CairnError
 from cairn.spool.flush import SpoolState, decide, flush, list_jobs, list_refused, list_spools, list_unfinished
+from cairn.spool.resend import send_again
+from cairn.spool.service import is_same
 from cairn.spool.unfinished import Save
 from cairn.supervise.kept import Left
 
-COLUMNS = ("spool", "host", "pid", "owner", "records", "runs", "oldest")
+COLUMNS = ("spool", "host", "pid", "owner", "records", "runs", "oldest", "service", "why it waits")
 
 
 @click.group(cls=HintingGroup)
@@ -41,8 +44,12 @@ def list_command(as_json: bool) -> int:
         left = {"unfinished": [_save(each) for each in unfinished], "refused": [_refusal(each) for each in refused]}
         print_json(said | left)
         return 0
-    _table(COLUMNS, [_cells(each) for each in spools])
-    _table(("job", "run", "requests"), [(each.path, each.run, len(each.requests)) for each in jobs])
+    ours = _service()
+    _table(COLUMNS, [_cells(each, ours) for each in spools])
+    _table(
+        ("job", "run", "requests", "service"),
+        [(each.path, each.run, len(each.requests), each.service) for each in jobs],
+    )
     saves = [(each.run, each.item.get("step"), ", ".join(each.record.get("paths", ()))) for each in unfinished]
     _table(("not whole: run", "step", "path"), saves)
     columns = ("refused", "kind", "run", "step", "reason", "file")
@@ -53,10 +60,12 @@ def list_command(as_json: bool) -> int:
 @spool.command("flush")
 @click.option("--restart", is_flag=True, help="What waits for it started over on purpose.")
 @click.option("--resumed-from", type=click.IntRange(0), metavar="STEP", help="What waits for it loaded this step.")
+@click.option("--here", is_flag=True, help="What is for another service, or another address of this one, goes here.")
 @click.option("--spool", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Only this one.")
 @json_option
-def flush_command(restart: bool, resumed_from: int | None, folder: Path | None, as_json: bool) -> int:
-    """Send what processes that have ended left behind. Exit code 1: something waits for a decision.
+def flush_command(restart: bool, resumed_from: int | None, here: bool, folder: Path | None, as_json: bool) -> int:
+    """Send what processes that have ended left behind. Exit code 1: something waits for a decision, or is for another
+    service.
 
     Jobs of `cairn exec` leave records too, and saves whose files were not whole are looked at again.
 
@@ -72,21 +81,69 @@ def flush_command(restart: bool, resumed_from: int | None, folder: Path | None, 
             if folder is None or each.folder.samefile(folder):
                 decide(each.folder, said)
     with Client() as client:
-        done = flush(client, only=folder, meant=said)
+        done = flush(client, only=folder, meant=said, here=here)
+        url = client.url
     if as_json:
         kept = [{"spool": str(path), "why": why} for path, why in done.kept]
         counts = {name: getattr(done, name) for name in ("sent", "spools", "refused", "committed")}
-        print_json({**counts, "kept": kept, "said": done.said})
-        return 1 if done.kept else 0
+        print_json({**counts, "kept": kept, "elsewhere": done.elsewhere, "said": done.said})
+        return 1 if done.kept or done.elsewhere else 0
     for remark in dict.fromkeys(done.said):
         say(remark)
-    records = "1 record" if done.sent == 1 else f"{done.sent:,} records"
-    click.echo(f"Sent {records} of {done.spools} spools.")
+    click.echo(f"Sent {_records(done.sent)} of {done.spools} spools.")
+    for path, why in done.kept:
+        say(f"{path} waits: {why}.")
+    for service, count in done.elsewhere.items():
+        say(f"{_records(count)} wait for {service}; --here sends them to this service, {url}.")
     if done.committed:
         click.echo(f"{done.committed:,} saves whose files are whole by now were committed.")
     if running := [each for each in list_spools() if each.is_alive and each.waiting]:
         say(f"{len(running)} more belong to processes that still run and send their records themselves.")
-    return 1 if done.kept else 0
+    return 1 if done.kept or done.elsewhere else 0
+
+
+@spool.command("again")
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--without-times", is_flag=True, help="Leave out when it was saved, which a wrong clock has said.")
+@json_option
+def again_command(files: tuple[Path, ...], without_times: bool, as_json: bool) -> int:
+    """Send saves and curves again that the service has refused: all, or the FILEs that `cairn spool list` names.
+
+    What is taken now is gone from the list. Exit code 1: something was refused again, or nothing is there.
+    """
+    chosen = list(files) or [each.path for each in list_refused()]
+    with Client() as client:
+        told = {path: send_again(client, path, without_times=without_times) for path in chosen}
+    left = {str(path): why for path, why in told.items() if why}
+    sent = len(told) - len(left)
+    if as_json:
+        print_json({"sent": sent, "kept": [{"file": path, "why": why} for path, why in left.items()]})
+    else:
+        for path, why in left.items():
+            say(f"{path} stays: {why}")
+        click.echo(f"Sent {_records(sent)} that had been refused.")
+    return 0 if sent and not left else 1
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count:,} records"
+
+
+def _service() -> str:
+    """That of today's settings; '' where there is none."""
+    try:
+        with Client() as client:
+            return client.url
+    except CairnError:
+        return ""
+
+
+def _why(each: SpoolState, ours: str) -> str:
+    if each.is_alive:
+        return each.why or "its process sends it"
+    if each.service and ours and not is_same(each.service, ours):
+        return f"it is not for {ours}; `cairn spool flush --here` sends it there"
+    return each.why or "its process has ended; `cairn spool flush` sends it"
 
 
 def _table(columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
@@ -94,13 +151,14 @@ def _table(columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None
         print_rows(columns, rows)
 
 
-def _cells(each: SpoolState) -> tuple[object, ...]:
+def _cells(each: SpoolState, ours: str) -> tuple[object, ...]:
     owner = "runs" if each.is_alive else "ended"
-    return each.folder, each.host, each.pid, owner, each.waiting, ", ".join(each.runs), each.oldest_at
+    known = (each.folder, each.host, each.pid or "", owner, each.waiting, ", ".join(each.runs), each.oldest_at)
+    return *known, each.service, _why(each, ours) if each.waiting else ""
 
 
 def _wire(each: SpoolState) -> dict[str, object]:
-    said = {name: getattr(each, name) for name in ("host", "pid", "is_alive", "waiting", "oldest_at")}
+    said = {name: getattr(each, name) for name in ("host", "pid", "is_alive", "waiting", "oldest_at", "service", "why")}
     return {"spool": str(each.folder), **said, "runs": list(each.runs)}
 
 
@@ -110,7 +168,7 @@ def _refusal(each: "object") -> dict[str, object]:
 
 
 def _job(each: Left) -> dict[str, object]:
-    return {"path": str(each.path), "run": each.run, "requests": len(each.requests)}
+    return {"path": str(each.path), "run": each.run, "requests": len(each.requests), "service": each.service}
 
 
 def _save(each: Save) -> dict[str, object]:

@@ -1,7 +1,8 @@
 """What can go wrong in a call, as exceptions. Every one is a `CairnError`.
 
 The service answers RFC 9457 problems; the exception is rebuilt from the problem's `type`, or from the status
-where the type is one that this client does not know yet.
+where the type is one that this client does not know yet. An answer that is no such problem is not the service's word,
+whatever its status: a proxy that has nobody behind it for a while answers 404, too.
 """
 
 import json
@@ -102,7 +103,7 @@ class TooManyRequests(CairnError):
 
 
 class Unavailable(CairnError):
-    """The service answers but cannot work just now; `retry_after` says when to try again."""
+    """The service cannot work now, or something in between answers for it; `retry_after` says when to try again."""
 
 
 class ConnectionFailed(CairnError):
@@ -141,6 +142,7 @@ BY_STATUS: dict[int, type[CairnError]] = {
     503: Unavailable,
     504: Unavailable,
 }
+TOO_LARGE = 413  # also by a proxy's own limit: sent again as it is, the same body will meet it again
 # What is not there has a code of its own (`run-not-found`); the bare one means that the path itself is unknown.
 NO_SUCH_CALL = "not-found"
 SHOWN = 10
@@ -148,13 +150,18 @@ TYPE_PREFIX = "/problems/"
 STANDARD = frozenset({"type", "title", "status", "detail", "errors", "instance"})
 
 
-def error_from_answer(status: int, body: bytes, *, retry_after: float | None = None, request: str = "") -> CairnError:
-    """The exception for an answer of 400 or above, whatever its body is."""
+def error_from_answer(
+    status: int, body: bytes, *, retry_after: float | None = None, request: str = "", url: str = ""
+) -> CairnError:
+    """The exception for an answer of 400 or above, whatever its body is. `url`: where the service should be."""
     problem = _problem(body)
     if problem is None:
-        kind = BY_STATUS.get(status, CairnError)
+        kind: type[CairnError] = TooLarge if status == TOO_LARGE else Unavailable
         said = " ".join(body[:200].decode("utf-8", "replace").split())
-        detail = f"The server answered {status}" + (f": {said}" if said else " with an empty body") + "."
+        detail = (
+            f"{url or 'The server'} answered {status}, and not in Cairn's words: something else answers there "
+            f"(a proxy while the service is away?), or CAIRN_URL is wrong. It said {said or 'nothing'}."
+        )
         return kind(detail, status=status, retry_after=retry_after, request=request)
     code = _text(problem.get("type")).rpartition(TYPE_PREFIX)[2]
     kind = BY_CODE.get(code) or BY_STATUS.get(status, CairnError)
@@ -164,7 +171,7 @@ def error_from_answer(status: int, body: bytes, *, retry_after: float | None = N
     return kind(
         detail,
         status=status,
-        code="" if code == "about:blank" else code,
+        code=code,
         title=_text(problem.get("title")),
         errors=_fields(problem.get("errors")),
         retry_after=retry_after,
@@ -178,8 +185,8 @@ def _problem(body: bytes) -> dict[str, Any] | None:
         value = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    known = isinstance(value, dict) and STANDARD & value.keys()
-    return value if known else None
+    ours = isinstance(value, dict) and TYPE_PREFIX in _text(value.get("type"))
+    return value if ours else None
 
 
 def _fields(errors: Any) -> tuple[FieldProblem, ...]:

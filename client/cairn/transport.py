@@ -94,7 +94,7 @@ class Transport:
             try:
                 body = _body(call, answer, deadline)  # a connection with an unread rest cannot be reused
                 if answer.status not in (301, 302, 303, 307, 308):
-                    return _decoded(call, answer, body)
+                    return _decoded(call, self.settings.url, answer, body)
                 url = self._redirected(call, url, answer)
             finally:
                 answer.release_conn()
@@ -189,10 +189,10 @@ def _body(call: Call, answer: "BaseHTTPResponse", deadline: float) -> bytes:
     return b"".join(chunks)
 
 
-def _decoded(call: Call, answer: "BaseHTTPResponse", body: bytes) -> Any:
+def _decoded(call: Call, url: str, answer: "BaseHTTPResponse", body: bytes) -> Any:
     if answer.status >= 400:
         wait = _retry_after(answer.headers)
-        raise error_from_answer(answer.status, body, retry_after=wait, request=str(call))
+        raise error_from_answer(answer.status, body, retry_after=wait, request=str(call), url=url)
     if not body:
         return None
     try:

@@ -81,11 +81,24 @@ def test_a_thousand_refused_items_do_not_fill_the_terminal() -> None:
     assert len(error.errors) == 1000
 
 
-@pytest.mark.parametrize("body", [b"", b"\xff\xfe", b"[" * 100_000, b"null", b'{"errors": 3}', b"{}"])
-def test_any_body_makes_an_error(body: bytes) -> None:
-    error = error_from_answer(404, body)
-    assert isinstance(error, cairn.NotFound)
-    assert "404" in str(error)
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 422, 429, 500, 502])
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"\xff\xfe", b"[" * 100_000, b"null", b"{}", b'{"errors": 3}', b'{"type": 1}', b"<html>nginx</html>"),
+        b'{"detail": "Not Found"}',
+        b'{"type": "about:blank", "title": "Not Found", "status": 404}',
+    ],
+)
+def test_what_is_no_problem_of_ours_was_not_said_by_the_service(status: int, body: bytes) -> None:
+    error = error_from_answer(status, body, url="https://cairn.example")
+    assert type(error) is cairn.Unavailable
+    assert (error.status, error.code) == (status, "")
+    assert f"https://cairn.example answered {status}" in str(error)
+
+
+def test_a_body_that_a_proxy_finds_too_large_is_too_large() -> None:
+    assert type(error_from_answer(413, b"<html>nginx</html>")) is cairn.TooLarge
 
 
 def test_every_exception_is_one_kind_of_cairn_error() -> None:

@@ -10,13 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cairn.causes.progress import is_progress
+from cairn.causes.mentions import is_mention
+from cairn.causes.progress import Rising
 from cairn.causes.rules import CONSEQUENCE, FAILURE, ROOT, RULES, Rule
+from cairn.causes.tracebacks import RAISED, Traceback
 
 UNKNOWN: Final = "unknown"
 MAX_LINE: Final = 2_000  # characters of a line that are looked at, from each end
 SHOWN: Final = 5  # lines that are given as evidence
-SURVIVED: Final = 2  # lines of progress after which the job had survived what came before
+SURVIVED: Final = 2  # rising steps after which the job had survived what came before
+_WORDS: Final = tuple(dict.fromkeys(word for rule in RULES for word in rule.words))
 _NATIVE: Final = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE")
 _ASKED: Final = {"SIGINT": "user-interrupt", "SIGTERM": "scheduler", "SIGHUP": "user-interrupt"}
 
@@ -58,9 +61,12 @@ def match_of(line: str) -> Rule | None:
     """The rule that speaks for a line."""
     short = line if len(line) <= 2 * MAX_LINE else line[:MAX_LINE] + " " + line[-MAX_LINE:]
     lower = short.lower()
-    for rule in RULES:
-        if any(word in lower for word in rule.words) and rule.pattern.search(short):
-            return rule
+    present = {word for word in _WORDS if word in lower}
+    for rule in RULES if present else ():
+        if not present.isdisjoint(rule.words):
+            found = rule.pattern.search(short)
+            if found is not None and not is_mention(short, *found.span()):
+                return rule
     return None
 
 
@@ -74,16 +80,17 @@ def signal_name(number: int) -> str:
 
 def _matches(lines: Iterable[str]) -> list[_Match]:
     found: list[_Match] = []
-    progress = 0
+    traceback, rising = Traceback(), Rising()
     for line in lines:
-        rule = match_of(line)
+        place = traceback.read(line)
+        rule = None if place == Traceback.SOURCE else match_of(line)
+        if rule is None and place == Traceback.RAISED:
+            rule = RAISED
         if rule is not None:
             found.append(_Match(rule, line.strip()))
-            progress = 0
-        elif found and is_progress(line):
-            progress += 1
-            if progress == SURVIVED:
-                found.clear()
+            rising = Rising()
+        elif found and rising.read(line) == SURVIVED:
+            found.clear()
     return found
 
 

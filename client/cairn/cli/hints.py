@@ -7,7 +7,7 @@ is left out, and what a person can do stands in its place, found by the problem'
 import re
 from dataclasses import replace
 
-from cairn.errors import CairnError, FieldProblem
+from cairn.errors import CairnError, FieldProblem, Unauthenticated
 
 CHECKPOINT_NAMES = (
     "A checkpoint is named by its id, by project/run@step or project/run@attempt.step, or by an alias as project/alias."
@@ -47,7 +47,7 @@ PLAIN_HTTP = "It speaks plain HTTP there: give its URL with http://, or put some
 def explain(error: CairnError) -> str:
     """The whole message, several lines: what happened, each refused value, what to do, how to find it again."""
     text = str(in_words(renamed(error, ARGUMENTS)))
-    hint = HINTS.get(error.code) or (HINTS["unauthenticated"] if error.status == 401 else None)
+    hint = HINTS.get(error.code) or (HINTS["unauthenticated"] if isinstance(error, Unauthenticated) else None)
     if any(NO_ID in each.message for each in error.errors):
         hint = CHECKPOINT_NAMES
     if "WRONG_VERSION_NUMBER" in text:

@@ -3,6 +3,8 @@
 Names come from other people, so control characters are replaced before they reach a terminal.
 """
 
+import errno
+import io
 import json
 import math
 import os
@@ -40,8 +42,8 @@ class Output:
     No OSError leaves it: click would end the program with 1 for a closed pipe, which here means 'no result'.
     """
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream if stream is not None else _Closed()
 
     def write(self, text: str) -> int:
         with _output_faults():
@@ -53,10 +55,32 @@ class Output:
 
     def give_up(self) -> None:
         """Python would complain once more while closing the stream, and change the exit code."""
-        os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+        if not isinstance(self._stream, _Closed):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+class _Closed(io.StringIO):
+    """What stands for a standard output that was closed before we began (`>&-`)."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EBADF, "it was closed before the command began")
+
+
+def fill_closed_descriptors() -> None:
+    """Of standard input, output and error: the next file to be opened would take the place of one that is closed, and
+    a job's output go into it."""
+    for place in (0, 1, 2):
+        try:
+            os.fstat(place)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != place:
+                os.dup2(opened, place)
+                os.close(opened)
+            os.set_inheritable(place, True)
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cairn.scan import names
 from cairn.scan.attempts import Saved, split_attempts
@@ -21,26 +21,33 @@ _UP_TO_TRACKER = """
 UPDATE found SET complete = 1
 WHERE folder = ? AND complete IS NULL AND step IS NOT NULL AND NOT temporary AND step <= ?
 """
+_NAMED_BY_TRACKER = """
+UPDATE found SET ended = 1
+WHERE folder = ? AND complete AND step = ? AND NOT temporary AND modified <= ?
+"""
 _BEYOND_TRACKER = """
 UPDATE found SET complete = 0, reason = ?
 WHERE folder = ? AND complete IS NULL AND step IS NOT NULL AND NOT temporary AND step > ?
 """
 _BEGUN = "still being written, or broken off: its files do not show what it is"
 _OF_RUN = """
-SELECT id, path, folder, name, step, modified, complete, temporary, bytes, hint, said_attempt, said_kind, reason
+SELECT id, path, folder, name, step, modified, complete, ended, temporary, bytes, hint, said_attempt, said_kind,
+       reason
 FROM found WHERE run = ? AND status IS NULL ORDER BY step, name
 """
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a person can decide. `settle_seconds`: what changed more recently, and says not itself that it is whole,
-    is still being written. `by_time` False leaves the times of files out of the question of attempts."""
+    """What a person can decide. `settle_seconds`: what changed more recently, and holds no file that ends a save, is
+    still being written. `by_time` False leaves the times of files out of the question of attempts. `run` names the run
+    of the root, and begins the names of others below it; `folders` are those whose run is known already."""
 
     root_name: str
     run: str | None = None
     settle_seconds: float = DEFAULT_SETTLE_SECONDS
     by_time: bool = True
+    folders: Mapping[str, str] = field(default_factory=dict)
 
 
 def arrange(spool: Spool, rules: Rules) -> None:
@@ -57,8 +64,9 @@ def arrange(spool: Spool, rules: Rules) -> None:
 
 def _apply_trackers(spool: Spool) -> None:
     """Where the files themselves cannot tell, a run's tracker says up to which step they are whole."""
-    for row in list(spool.rows("SELECT folder, step, said FROM tracker")):
+    for row in list(spool.rows("SELECT folder, step, said, modified FROM tracker")):
         spool.change(_UP_TO_TRACKER, (row["folder"], row["step"]))
+        spool.change(_NAMED_BY_TRACKER, (row["folder"], row["step"], row["modified"]))
         reason = f"the run's tracker says {row['said']}, which comes before it"
         spool.change(_BEYOND_TRACKER, (reason, row["folder"], row["step"]))
 
@@ -79,7 +87,8 @@ def _name_runs(spool: Spool, rules: Rules) -> None:
     for folder, place in named.items():
         run = place.run
         if rules.run is not None:
-            run = rules.run if len(runs) == 1 else f"{rules.run}/{place.run}"
+            run = rules.run if len(runs) == 1 or run == rules.root_name else f"{rules.run}/{run}"
+        run = rules.folders.get(folder, run)
         spool.change(
             "UPDATE found SET run = ?, hint = ? WHERE folder = ? AND run IS NULL", (run, place.attempt, folder)
         )
@@ -186,12 +195,10 @@ def _attempts(rows: Sequence[Row], rules: Rules) -> tuple[dict[int, int], str]:
 
 def _status(row: Row, now: float, settle_seconds: float) -> tuple[str, str]:
     """Whole, or pending: being written where it changed just now, else broken off."""
-    if row["complete"] and not row["temporary"]:
-        return NEW, ""
     recent = row["modified"] is not None and now - row["modified"] < settle_seconds
-    if row["complete"] is None and not row["temporary"] and not recent:
+    if row["complete"] != 0 and not row["temporary"] and (row["ended"] or not recent):
         return NEW, ""
-    why = f"; {row['reason']}" if row["reason"] else ""
+    why = f"; {row['reason']}" if row["reason"] else "; no file of it ends a save" if row["complete"] else ""
     if recent:
         return PENDING, f"still being written: changed {max(0, now - row['modified']):.0f} s ago{why}"
     return PENDING, f"not finished{why or '; its name is that of an unfinished save'}"

@@ -25,6 +25,7 @@ CREATE TABLE recorded (
     id TEXT, run TEXT, attempt INTEGER, step INTEGER, kind TEXT, state TEXT, saved REAL, here INTEGER
 );
 CREATE UNIQUE INDEX recorded_key ON recorded (run, attempt, step, kind);
+CREATE INDEX recorded_id ON recorded (id);
 CREATE TABLE recorded_uri (uri TEXT, id TEXT);
 CREATE INDEX recorded_uris ON recorded_uri (uri);
 """
@@ -39,6 +40,11 @@ SELECT found.id, found.status, found.modified, recorded.id AS checkpoint, record
 FROM found JOIN recorded_uri USING (uri) JOIN recorded ON recorded.id = recorded_uri.id
 WHERE found.status IN ('new', 'pending') AND NOT found.again
 """
+_AS_RECORDED = """
+UPDATE found SET run = (SELECT run FROM recorded WHERE recorded.id = found.checkpoint),
+                 attempt = (SELECT attempt FROM recorded WHERE recorded.id = found.checkpoint)
+WHERE status = 'known' AND checkpoint IN (SELECT id FROM recorded)
+"""
 _WITHOUT_MATCH = """
 SELECT recorded.id FROM recorded LEFT JOIN found USING (run, attempt, step, kind)
 WHERE recorded.here AND found.id IS NULL
@@ -48,9 +54,9 @@ WHERE recorded.here AND found.id IS NULL
 def compare(plan: Plan, client: Client) -> None:
     """Marks what is recorded already. Raises `CairnError` where the service cannot be asked."""
     project = f"project = {literal(plan.project)}"
+    plan.spool.script(_TABLES)
     if not list(client.iter_checkpoints(filter=project, limit=1)):
         return
-    plan.spool.script(_TABLES)
     base = _common_base(plan)
     below = f"replicas.uri = {literal(base)} or replicas.uri like {literal(_escaped(base) + '/%')}"
     _read(plan, client, f"{project} and ({below})", here=True)
@@ -62,6 +68,11 @@ def compare(plan: Plan, client: Client) -> None:
     _refuse_other_sizes(plan, client)
     _read_addresses(plan, client)
     _settle(plan, _SAME_URI)
+
+
+def name_as_recorded(plan: Plan) -> None:
+    """Gives what is known the run and attempt of its record, which may be others than its place says."""
+    plan.spool.change(_AS_RECORDED)
 
 
 def _handfuls(runs: list[str]) -> Iterator[list[str]]:

@@ -44,6 +44,7 @@ class Tracker:
 
     path: str
     bytes: int
+    modified_at: float | None = None
 
     @property
     def folder(self) -> str:
@@ -120,7 +121,7 @@ class _Folder:
             self.marked = self.marked or names.is_marker(name)
             self.hold(met)
             if name in names.TRACKERS:
-                yield Tracker(met.path, met.bytes)
+                yield Tracker(met.path, met.bytes, met.modified_at)
 
     def close(self) -> Iterator[Found]:
         if self.own_claim and self.claim is not None and self.parent is not None:

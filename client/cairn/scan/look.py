@@ -36,8 +36,9 @@ KEPT = (
 class Look:
     """What was found at one place. `fields` are those of a registration without identity and copies.
 
-    `complete` is None where the files cannot tell; `reason` says what is missing. `run`, `attempt`, `kind` and
-    `parents` (relation, run, attempt, step, kind) are from a `cairn.json`. `modified_at` is seconds since the epoch.
+    `complete` is None where the files cannot tell; `reason` says what is missing. `ended`: a file shows that the save
+    came to its end, so it need not be waited for. `run`, `attempt`, `kind` and `parents` (relation, run, attempt, step,
+    kind) are from a `cairn.json`. `modified_at` is seconds since the epoch.
     """
 
     path: str
@@ -60,6 +61,7 @@ class Look:
     parents: tuple[Mapping[str, Any], ...] = ()
     reason: str = ""
     notes: tuple[str, ...] = ()
+    ended: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,14 +116,15 @@ def _answer(tree: Tree, candidate: Candidate, found: Inspection) -> Look:
     said, wrong = _said(found)
     item = cairn_json.to_item(said) if said else {}
     complete, reason = _completeness(candidate, found)
+    finished = names.finished_name(candidate.name)
     return Look(
         path=candidate.path,
         folder=candidate.folder,
         name=candidate.name or tree.root.rstrip("/").rpartition("/")[2],
         uri=tree.uri(candidate.path),
-        step=found.step,
+        step=found.step if found.step is not None or finished is None else step_from_name(finished),
         complete=complete,
-        temporary=names.finished_name(candidate.name) is not None,
+        temporary=finished is not None,
         modified_at=_newest(candidate),
         bytes=sum(each.bytes for each in candidate.files if each.path != SIDECAR),
         files=sum(each.path != SIDECAR for each in candidate.files),
@@ -135,6 +138,7 @@ def _answer(tree: Tree, candidate: Candidate, found: Inspection) -> Look:
         parents=tuple(_parents(said)),
         reason=path_text(reason),
         notes=tuple(path_text(each) for each in (*wrong, *_notes(candidate, found))),
+        ended=complete is True and _has_ended(candidate, found),
     )
 
 
@@ -196,6 +200,17 @@ def _completeness(candidate: Candidate, found: Inspection) -> tuple[bool | None,
         return False, f"missing: {', '.join(found.missing[:3])}{more}"
     fault = next((f"{each.path} {each.reason}".strip() for each in found.problems), "its files disagree")
     return False, fault
+
+
+def _has_ended(candidate: Candidate, found: Inspection) -> bool:
+    """A single file that is whole; or a folder with the file that its format writes last, and nothing newer: where one
+    is saved over, that file is at first the old one."""
+    if candidate.single:
+        return True
+    times = {each.path: each.modified_at for each in candidate.files}
+    ends = [time for path in found.last_written if (time := times.get(path)) is not None]
+    newest = _newest(candidate)
+    return bool(ends) and newest is not None and max(ends) >= newest
 
 
 def _notes(candidate: Candidate, found: Inspection) -> list[str]:

@@ -15,10 +15,10 @@ CREATE TABLE found (
     temporary INTEGER, modified REAL, bytes INTEGER, files INTEGER, format TEXT, resumability TEXT,
     parameters INTEGER, said_run TEXT, said_attempt INTEGER, said_kind TEXT, reason TEXT, fields TEXT, notes TEXT,
     run TEXT, hint INTEGER, attempt INTEGER, kind TEXT, status TEXT, note TEXT DEFAULT '', checkpoint TEXT,
-    again INTEGER DEFAULT 0
+    again INTEGER DEFAULT 0, ended INTEGER DEFAULT 0
 );
 CREATE TABLE parent (child INTEGER, relation TEXT, run TEXT, attempt INTEGER, step INTEGER, kind TEXT);
-CREATE TABLE tracker (folder TEXT PRIMARY KEY, step INTEGER, said TEXT);
+CREATE TABLE tracker (folder TEXT PRIMARY KEY, step INTEGER, said TEXT, modified REAL);
 CREATE TABLE problem (path TEXT, reason TEXT);
 CREATE TABLE remark (run TEXT, text TEXT);
 """
@@ -30,10 +30,13 @@ CREATE INDEX IF NOT EXISTS parent_child ON parent (child);
 _COLUMNS = (
     *("path", "folder", "name", "uri", "step", "complete", "temporary", "modified", "bytes", "files", "format"),
     *("resumability", "parameters", "said_run", "said_attempt", "said_kind", "reason", "fields", "notes"),
-    *("run", "attempt", "kind", "status", "note"),
+    *("run", "attempt", "kind", "status", "note", "ended"),
 )
 # What stands under the same name in `Look`.
-_SAME = ("path", "folder", "name", "uri", "step", "complete", "temporary", "bytes", "files", "format", "resumability")
+_SAME = (
+    *("path", "folder", "name", "uri", "step", "complete", "ended", "temporary", "bytes", "files", "format"),
+    "resumability",
+)
 _INSERT = f"INSERT INTO found ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
 Row = Mapping[str, Any]
 
@@ -86,8 +89,9 @@ class Spool:
         """Something to be said of a run with its plan."""
         self._connection.execute("INSERT INTO remark VALUES (?, ?)", (run, text))
 
-    def tracker(self, folder: str, step: int, said: str) -> None:
-        self._connection.execute("INSERT OR REPLACE INTO tracker VALUES (?, ?, ?)", (folder, step, said))
+    def tracker(self, folder: str, step: int, said: str, modified: float | None) -> None:
+        values = (folder, step, said, modified)
+        self._connection.execute("INSERT OR REPLACE INTO tracker VALUES (?, ?, ?, ?)", values)
 
     def index(self) -> None:
         """After the last row: makes the questions that follow quick."""

@@ -17,4 +17,4 @@ def keep_tracker(spool: Spool, tree: Tree, tracker: Tracker) -> None:
         return
     step = int(said) if said.isascii() and said.isdigit() and len(said) < 19 else step_from_name(said)
     if step is not None:
-        spool.tracker(tracker.folder, step, said)
+        spool.tracker(tracker.folder, step, said, tracker.modified_at)

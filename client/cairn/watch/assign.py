@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
+from cairn.scan import names
 from cairn.scan.arrange import LEFT_OUT, NEW, PENDING
 from cairn.scan.spool import Row, Spool
 from cairn.watch.attempts import Attempts, Saved
+from cairn.watch.folders import Met
+from cairn.watch.prints import written_again
 from cairn.watch.state import Known
 
 _OF_RUN = """
@@ -18,24 +21,28 @@ UPDATE found SET attempt = (
 ) WHERE status IN (?, ?) AND id IN (SELECT child FROM parent WHERE run != found.run)
 """
 _BESIDE = "saved beside another checkpoint of the same step"
+_STANDS = "UPDATE found SET step = ?, modified = ?, reason = '' WHERE path = ? AND status IN (?, ?)"
 _REPARENT = "UPDATE parent SET attempt = ? WHERE run = ? AND attempt = ? AND step = ?"
 
 
 def assign(
     spool: Spool,
     known: Mapping[str, Known],
-    prints: Mapping[str, str],
+    places: Mapping[str, Met],
     attempts_of: Callable[[str], Attempts],
     settle_seconds: float,
 ) -> list[tuple[str, int, str]]:
     """Sets the attempts; answers those that were opened, as (run, number, why)."""
     opened: list[tuple[str, int, str]] = []
+    standing = _standing(spool, known, places)
+    renamed = _renamed(known, places)
     runs = [row["run"] for row in spool.rows("SELECT DISTINCT run FROM found WHERE run IS NOT NULL")]
     for run in runs:
         rows = list(spool.rows(_OF_RUN, (run, NEW, PENDING, run)))
         lane = _Lane(run, attempts_of(run), [each for each in known.values() if each.run == run], settle_seconds)
         for row in rows:
-            number, again = lane.attempt_of(row, known.get(row["path"]), prints)
+            old = known.get(row["path"]) or renamed.get(row["path"])
+            number, again = lane.attempt_of(row, old, stands=row["path"] in standing)
             if number is None:
                 spool.change("UPDATE found SET status = ?, note = ? WHERE id = ?", (LEFT_OUT, _BESIDE, row["id"]))
                 continue
@@ -44,6 +51,29 @@ def assign(
         opened += [(run, number, why) for number, why in lane.opened]
     spool.change(_FOLLOW, (NEW, PENDING))
     return opened
+
+
+def _standing(spool: Spool, known: Mapping[str, Known], places: Mapping[str, Met]) -> set[str]:
+    """The places whose record holds, since nothing was written there again. They keep the step and the time of their
+    save, whatever was since added, removed or touched."""
+    found = [
+        each
+        for path, each in known.items()
+        if each.state == "committed" and path in places and not written_again(each.files, places[path].files)
+    ]
+    spool.change_many(_STANDS, [(each.step, each.modified, each.path, NEW, PENDING) for each in found])
+    return {each.path for each in found}
+
+
+def _renamed(known: Mapping[str, Known], places: Mapping[str, Met]) -> dict[str, Known]:
+    """Saves that went on under their temporary name (`tmp-checkpoint-20`), by the path that they have once finished."""
+    found = {}
+    for path, each in known.items():
+        folder, slash, name = path.rpartition("/")
+        finished = names.finished_name(name)
+        if each.state == "pending" and finished is not None and path not in places:
+            found[f"{folder}{slash}{finished}"] = each
+    return found
 
 
 class _Lane:
@@ -57,11 +87,10 @@ class _Lane:
         self._newest_time = max((each.modified or 0.0 for each in known), default=0.0)
         self.opened: list[tuple[int, str]] = []
 
-    def attempt_of(self, row: Row, known: Known | None, prints: Mapping[str, str]) -> tuple[int | None, bool]:
+    def attempt_of(self, row: Row, known: Known | None, *, stands: bool) -> tuple[int | None, bool]:
         """The attempt, and whether files that were recorded have been written again. None: a second one of its step."""
-        same = known is not None and (known.state == "pending" or known.print == prints[row["path"]])
-        if known is not None and same and known.step == row["step"]:
-            return known.attempt, False
+        if known is not None and (stands or (known.state == "pending" and known.step == row["step"])):
+            return known.attempt, not stands  # the address of what is pending may be recorded for what it replaces
         number = self._number(row, again=known is not None)
         if number is None:
             return None, False

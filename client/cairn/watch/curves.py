@@ -21,10 +21,13 @@ POINTS_A_CHUNK = 5_000
 OF_CHECKPOINTS = ("loss", "lr", "tokens_seen")
 KEPT_POINTS = 20_000
 MAX_STATE_BYTES = 256 * 1024 * 1024
-_UNSENT = "SELECT attempt, name, step, value FROM point WHERE sent = 0 ORDER BY attempt, name, step LIMIT ?"
+_UNSENT = """
+SELECT attempt, name, step, value FROM point WHERE sent = 0 AND run = ? ORDER BY attempt, name, step LIMIT ?
+"""
 _FORGET = """
-DELETE FROM point WHERE sent = 1 AND (name NOT IN (?, ?, ?) OR step < coalesce((
-    SELECT step FROM point AS newer WHERE newer.attempt = point.attempt AND newer.name = point.name
+DELETE FROM point WHERE sent = 1 AND run = ? AND (name NOT IN (?, ?, ?) OR step < coalesce((
+    SELECT step FROM point AS newer
+    WHERE newer.run = point.run AND newer.attempt = point.attempt AND newer.name = point.name
     ORDER BY step DESC LIMIT 1 OFFSET ?), 0))
 """
 
@@ -32,8 +35,8 @@ DELETE FROM point WHERE sent = 1 AND (name NOT IN (?, ?, ?) OR step < coalesce((
 class Curves:
     """The logs of one run within one look."""
 
-    def __init__(self, state: State, attempts: Attempts, saved: Iterable[Saved]) -> None:
-        self._state, self._attempts, self._saved = state, attempts, list(saved)
+    def __init__(self, state: State, run: str, attempts: Attempts, saved: Iterable[Saved]) -> None:
+        self._state, self._run, self._attempts, self._saved = state, run, attempts, list(saved)
 
     def read_log(self, path: str) -> Iterator[Event]:
         """A text log, a run's folder of W&B, or one of MLflow's file store (`mlruns/0/<run>`, a file a metric)."""
@@ -116,15 +119,18 @@ class Curves:
         return self._attempts.open(step, self._saved, f"its log went back from step {tail.step} to {step}")
 
     def _keep(self, attempt: int, point: Point) -> None:
-        rows = [(attempt, name, point.step, json.dumps(number_to_wire(v))) for name, v in point.values.items()]
-        self._state.change_many("INSERT OR REPLACE INTO point (attempt, name, step, value) VALUES (?, ?, ?, ?)", rows)
+        values = [(name, json.dumps(number_to_wire(value))) for name, value in point.values.items()]
+        rows = [(self._run, attempt, name, point.step, value) for name, value in values]
+        insert = "INSERT OR REPLACE INTO point (run, attempt, name, step, value) VALUES (?, ?, ?, ?, ?)"
+        self._state.change_many(insert, rows)
 
 
-def known_values(state: State, attempt: int, step: int) -> dict[str, Any]:
+def known_values(state: State, run: str, attempt: int, step: int) -> dict[str, Any]:
     """Loss, lr and tokens of a step, as a registration names them, where a log said them."""
     names = ", ".join("?" * len(OF_CHECKPOINTS))
-    question = f"SELECT name, value FROM point WHERE attempt = ? AND step = ? AND name IN ({names})"  # noqa: S608
-    found = {row["name"]: json.loads(row["value"]) for row in state.rows(question, (attempt, step, *OF_CHECKPOINTS))}
+    where = f"run = ? AND attempt = ? AND step = ? AND name IN ({names})"
+    rows = state.rows(f"SELECT name, value FROM point WHERE {where}", (run, attempt, step, *OF_CHECKPOINTS))  # noqa: S608
+    found = {row["name"]: json.loads(row["value"]) for row in rows}
     tokens = number_from_wire(found.pop("tokens_seen", None))
     if tokens is not None and tokens >= 0 and tokens == int(tokens):
         found["tokens_seen"] = int(tokens)
@@ -134,7 +140,7 @@ def known_values(state: State, attempt: int, step: int) -> dict[str, Any]:
 def send_curves(state: State, client: Client, project: str, run: str) -> int:
     """Sends what was read; answers the number of points. Raises `CairnError`."""
     count, target = 0, None
-    while rows := list(state.rows(_UNSENT, (POINTS_A_CHUNK,))):
+    while rows := list(state.rows(_UNSENT, (run, POINTS_A_CHUNK))):
         stretches: dict[tuple[int, str], tuple[list[int], list[Any]]] = {}
         for row in rows:
             steps, values = stretches.setdefault((row["attempt"], row["name"]), ([], []))
@@ -149,12 +155,12 @@ def send_curves(state: State, client: Client, project: str, run: str) -> int:
             ],
         )
         state.change_many(
-            "UPDATE point SET sent = 1 WHERE attempt = ? AND name = ? AND step = ?",
-            [(row["attempt"], row["name"], row["step"]) for row in rows],
+            "UPDATE point SET sent = 1 WHERE run = ? AND attempt = ? AND name = ? AND step = ?",
+            [(run, row["attempt"], row["name"], row["step"]) for row in rows],
         )
         count += len(rows)
     if count:
-        state.change(_FORGET, (*OF_CHECKPOINTS, KEPT_POINTS))
+        state.change(_FORGET, (run, *OF_CHECKPOINTS, KEPT_POINTS))
     return count
 
 

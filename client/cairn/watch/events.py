@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Event:
-    """`kind`: recorded, pending, attempt, evals, curves, gone, problem, away. `facts` are for programs."""
+    """`kind`: recorded, pending, attempt, evals, curves, gone, elsewhere, problem, away. `facts` are for programs."""
 
     kind: str
     text: str

@@ -1,8 +1,7 @@
 """One look at a tree: what has not changed since the last look is not opened again."""
 
-import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,19 +13,21 @@ from cairn.scan.spool import Spool
 from cairn.scan.trackers import keep_tracker
 from cairn.scan.walk import Tree
 from cairn.scan.workers import look_at_all
+from cairn.watch.prints import files_of, print_of
 from cairn.watch.state import State
 
-# A checkpoint is written again where its tensors are; files of words (results, a `cairn.json`) are added later.
-WORDS = (".json", ".jsonl", ".csv", ".tsv", ".md", ".txt", ".yaml", ".yml", ".toml", ".eval", ".log", ".py", ".jinja")
-_PLACES = "SELECT candidate, print, look, state FROM place ORDER BY candidate, path"
+Progress = Callable[[int], None]
+_PLACES = "SELECT candidate, print, files, look, state FROM place ORDER BY candidate, path"
 
 
 @dataclass(frozen=True)
 class Met:
-    """What a walk met at one place. `candidate` is the path of the folder or file that was looked at."""
+    """What a walk met at one place. `candidate` is the path of the folder or file that was looked at; `print` and
+    `files` say what its files were (`prints`)."""
 
     candidate: str
     print: str
+    files: str
     look: Look
 
 
@@ -43,7 +44,7 @@ class Seen:
         spool.add(met.look)
 
 
-def look_around(tree: Tree, state: State, spool: Spool) -> Seen:
+def look_around(tree: Tree, state: State, spool: Spool, progress: Progress = lambda count: None) -> Seen:
     """Fills the spool with a look at every candidate, old or new. Raises `Unreadable` where the root is gone."""
     seen = Seen()
     kept: dict[str, list[Any]] = {}
@@ -60,7 +61,7 @@ def look_around(tree: Tree, state: State, spool: Spool) -> Seen:
             print_ = print_of(met)
             if old and all(row["state"] == "committed" and row["print"] == print_ for row in old):
                 for row in old:
-                    seen.add(spool, Met(met.path, print_, look_from_text(row["look"])))
+                    seen.add(spool, Met(met.path, print_, row["files"], look_from_text(row["look"])))
             else:
                 fresh[met.path] = met
     for answer in look_at_all(tree, fresh.values()):
@@ -68,16 +69,10 @@ def look_around(tree: Tree, state: State, spool: Spool) -> Seen:
             spool.problem(answer.path or ".", answer.reason)
         else:
             source = _candidate_of(answer.path, fresh)
-            seen.add(spool, Met(source.path, print_of(source), answer))
+            seen.add(spool, Met(source.path, print_of(source), files_of(tree, source), answer))
+            progress(len(seen.places))
     seen.changed = bool(fresh) or bool(kept)
     return seen
-
-
-def print_of(candidate: Candidate) -> str:
-    """Changes where the tensors of a checkpoint were written again; known from the listing alone."""
-    tensors = [each for each in candidate.files if not each.path.lower().endswith(WORDS)]
-    said = sorted((each.path, each.bytes, each.modified_at or 0.0) for each in tensors or candidate.files)
-    return hashlib.blake2b(json.dumps(said).encode(), digest_size=12).hexdigest()
 
 
 def look_to_text(look: Look) -> str:

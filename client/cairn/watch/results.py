@@ -53,7 +53,8 @@ class Results:
 
     def __init__(self, state: State, client: Client, known: Mapping[str, Known]) -> None:
         self._state, self._client = state, client
-        self._known = [each for each in known.values() if each.state == "committed"]
+        self._all = list(known.values())
+        self._known = [each for each in self._all if each.state == "committed"]
 
     def attach(self, files: Sequence[ResultFile]) -> Iterator[Event]:
         """Sends what is new. A file about a checkpoint that is not recorded yet waits. Raises `CairnError`."""
@@ -92,8 +93,7 @@ class Results:
         """The checkpoint in whose folder the file is, or whose path it says was evaluated."""
         model = os.path.abspath(result.model_path) if result.model_path and "/" in result.model_path else None
         for path in (result.name, model):
-            own = [each for each in self._known if path is not None and _is_below(path, each.uri)]
-            found = max(own, key=lambda each: (len(each.uri), each.attempt), default=None)
+            found = _holding(path, self._known)
             if found is not None:
                 return found if result.steps in ([], [found.step]) else None
         return None
@@ -105,10 +105,13 @@ class Results:
         return sum(report.imported for report in sent.reports)
 
     def _by_step(self, result: Result) -> int | None:
-        """Each score to the newest checkpoint of its step; None where none of its steps is recorded yet."""
+        """Each score to the newest checkpoint of its step, in the run in whose folder the file lies; None where none of
+        its steps is recorded yet."""
         by_step: dict[int, Known] = {}
+        beside = _holding(result.name, self._all)
         for each in sorted(self._known, key=lambda known: known.attempt):
-            by_step[each.step] = each
+            if beside is None or each.run == beside.run:
+                by_step[each.step] = each
         wanted = [step for step in result.steps if step in by_step]
         if not wanted:
             return None
@@ -126,6 +129,12 @@ class Results:
     def _done(self, fresh: Mapping[str, ResultFile], paths: Sequence[str], outcome: str) -> None:
         rows = [(path, fresh[path].print, outcome) for path in paths if path in fresh]
         self._state.change_many("INSERT OR REPLACE INTO result VALUES (?, ?, ?)", rows)
+
+
+def _holding(path: str | None, known: Iterable[Known]) -> Known | None:
+    """The checkpoint in whose folder a file is."""
+    own = [each for each in known if path is not None and _is_below(path, each.uri)]
+    return max(own, key=lambda each: (len(each.uri), each.attempt), default=None)
 
 
 def _is_below(path: str, folder: str) -> bool:

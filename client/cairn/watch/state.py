@@ -15,23 +15,25 @@ from typing import Any
 _TABLES = """
 CREATE TABLE IF NOT EXISTS place (
     path TEXT PRIMARY KEY, candidate TEXT, print TEXT, look TEXT, run TEXT, attempt INTEGER, step INTEGER,
-    modified REAL, state TEXT, checkpoint TEXT, uri TEXT, has_loss INTEGER
+    modified REAL, state TEXT, checkpoint TEXT, uri TEXT, has_loss INTEGER, files TEXT
 );
 CREATE TABLE IF NOT EXISTS tail (path TEXT PRIMARY KEY, file TEXT, offset INTEGER, attempt INTEGER, step INTEGER);
 CREATE TABLE IF NOT EXISTS point (
-    attempt INTEGER, name TEXT, step INTEGER, value TEXT, sent INTEGER DEFAULT 0, PRIMARY KEY (attempt, name, step)
+    run TEXT, attempt INTEGER, name TEXT, step INTEGER, value TEXT, sent INTEGER DEFAULT 0,
+    PRIMARY KEY (run, attempt, name, step)
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS point_unsent ON point (attempt, name, step) WHERE sent = 0;
+CREATE INDEX IF NOT EXISTS point_unsent ON point (run, attempt, name, step) WHERE sent = 0;
 CREATE TABLE IF NOT EXISTS result (path TEXT PRIMARY KEY, print TEXT, outcome TEXT);
 CREATE TABLE IF NOT EXISTS said (text TEXT PRIMARY KEY);
 """
-SCHEMA = 1
+# A file of another number is made anew: the next look finds out what it held.
+SCHEMA = 2
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Known:
-    """A checkpoint as it was last seen. `state`: pending or committed."""
+    """A checkpoint as it was last seen. `state`: pending or committed; `files`: what they were (`prints`)."""
 
     path: str
     print: str
@@ -43,6 +45,7 @@ class Known:
     checkpoint: str
     uri: str
     has_loss: int
+    files: str
 
 
 def state_file(root: str, project: str, run: str, environ: Mapping[str, str] | None = None) -> Path:
@@ -91,7 +94,7 @@ class State:
     def known(self) -> dict[str, Known]:
         """By path relative to the root, every checkpoint that is recorded."""
         question = """
-            SELECT path, print, run, attempt, step, modified, state, checkpoint, uri, has_loss FROM place
+            SELECT path, print, run, attempt, step, modified, state, checkpoint, uri, has_loss, files FROM place
             WHERE checkpoint IS NOT NULL
         """
         return {row["path"]: Known(**row) for row in map(dict, self.rows(question))}

@@ -2,13 +2,14 @@
 
 import json
 import socket
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from cairn.client import Client
 from cairn.scan.arrange import BEGUN, KNOWN, NEW, PENDING, Rules, arrange
-from cairn.scan.compare import compare
+from cairn.scan.compare import compare, name_as_recorded
 from cairn.scan.plan import SENT, Plan
 from cairn.scan.register import register
 from cairn.scan.spool import Row, Spool
@@ -18,27 +19,26 @@ from cairn.watch.assign import assign
 from cairn.watch.attempts import Attempts, Saved
 from cairn.watch.curves import Curves, known_values, send_curves
 from cairn.watch.events import Event
-from cairn.watch.folders import Met, Seen, look_around, look_to_text
+from cairn.watch.folders import Met, Progress, Seen, look_around, look_to_text
+from cairn.watch.histories import newest_states
+from cairn.watch.prints import TRAINER_STATE
 from cairn.watch.results import ResultFile, Results, below_root, of_folder
 from cairn.watch.state import Known, State, state_file
 
-TRAINER_STATE = "trainer_state.json"
 _FOUND = """
 SELECT id, path, run, attempt, step, modified, status, note, checkpoint, uri, fields, complete, format FROM found
 WHERE status IN (?, ?)
 """
-_UNRECORDED = "SELECT id, attempt, step, fields FROM found WHERE run = ? AND status IN (?, ?)"
-_KEEP = "INSERT OR REPLACE INTO place VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_WITHOUT_LOSS = (
-    "SELECT path, checkpoint, attempt, step FROM place WHERE state = 'committed' AND has_loss = 0 AND run = ?"
-)
+_UNRECORDED = "SELECT id, run, attempt, step, fields FROM found WHERE status IN (?, ?)"
+_KEEP = "INSERT OR REPLACE INTO place VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_WITHOUT_LOSS = "SELECT path, checkpoint, run, attempt, step FROM place WHERE state = 'committed' AND has_loss = 0"
 
 
 @dataclass(frozen=True)
 class Watched:
     """What to watch. `logs`: text logs, or folders of runs in MLflow's file store; `evals`: folders of result files.
 
-    `quiet_seconds`: what its own files do not show to be whole is taken as whole once it has not changed for so long.
+    `quiet_seconds`: where no file shows that a save has ended, it has once nothing has changed for so long.
     """
 
     root: str
@@ -66,17 +66,17 @@ class Watcher:
     def __exit__(self, *_: object) -> None:
         self._state.close()
 
-    def look(self, client: Client) -> Iterator[Event]:
+    def look(self, client: Client, progress: Progress = lambda count: None) -> Iterator[Event]:
         """What there is to tell since the last look. Raises `CairnError` where the service is away, `Unreadable` where
-        the root is: nothing is lost then, and the next look does it again."""
+        the root is: nothing is lost then, and the next look does it again. `progress` receives how many were opened."""
         self._attempts = {}
         try:
             yield from self._read_logs(client)
             with Spool() as spool:
-                seen = look_around(self._tree, self._state, spool)
+                seen = look_around(self._tree, self._state, spool, progress)
                 if seen.changed or self._unfinished:
                     yield from self._record(client, spool, seen)
-            yield from self._read_trainer_state(client, seen)
+            self._read_trainer_states(client, seen)
             yield from self._attach_results(client, seen)
             yield from self._send_curves(client)
             self._fill_losses(client)
@@ -89,8 +89,14 @@ class Watcher:
         """How many checkpoints below the root are recorded."""
         return len(self._state.known())
 
+    def elsewhere(self) -> str:
+        """What is to be said of those that are recorded as checkpoints of other runs; '' where none is."""
+        others = Counter(each.run for each in self._state.known().values() if not self._is_own(each.run))
+        told = [f"{count:,} belong to {self._what.project}/{run}" for run, count in sorted(others.items())]
+        return f"Of what lies there, {', '.join(told)}: recorded already, so not once more." if told else ""
+
     def _read_logs(self, client: Client) -> Iterator[Event]:
-        curves = self._curves(client)
+        curves = self._curves(client, self._what.run)
         for path in self._what.logs:
             try:
                 yield from curves.read_log(path)
@@ -99,41 +105,47 @@ class Watcher:
 
     def _record(self, client: Client, spool: Spool, seen: Seen) -> Iterator[Event]:
         known = self._state.known()
-        arrange(spool, Rules(self._what.run, self._what.run, self._what.quiet_seconds))
-        prints = {path: met.print for path, met in seen.places.items()}
-        opened = assign(spool, known, prints, lambda run: self._of(client, run), self._what.quiet_seconds)
+        run, quiet = self._what.run, self._what.quiet_seconds
+        arrange(spool, Rules(run, run, quiet, folders=self._folders(seen, known)))
+        opened = assign(spool, known, seen.places, lambda run: self._of(client, run), quiet)
         for run, number, why in opened:
             yield Event("attempt", f"{run}: attempt {number}, since {why}", {"run": run, "attempt": number})
         host = socket.gethostname() if self._what.tier == "local" else None
         plan = Plan(spool, self._tree.root, self._what.project, self._what.tier, host)
         before = {row["id"]: row for row in spool.rows(_FOUND, (NEW, PENDING))}
         compare(plan, client)
+        name_as_recorded(plan)
         self._add_logged(spool)
         if plan.pending_changes():
             register(plan, client)
         yield from self._keep(spool, seen, before, known)
-        self._unfinished = bool(plan.count(BEGUN)) or any(row["status"] == PENDING for row in before.values())
+        pending = any(each.state == PENDING for each in self._state.known().values())
+        self._unfinished = bool(plan.count(BEGUN)) or pending
+        yield from self._once(self.elsewhere(), "elsewhere")
         for path, reason in plan.problems():
             yield from self._once(f"{path}: {reason}")
 
     def _add_logged(self, spool: Spool) -> None:
         """Gives a checkpoint without loss, lr or tokens what the log says at its step."""
         changes = []
-        for row in list(spool.rows(_UNRECORDED, (self._what.run, NEW, PENDING))):
+        for row in list(spool.rows(_UNRECORDED, (NEW, PENDING))):
             fields = json.loads(row["fields"])
-            said = known_values(self._state, row["attempt"], row["step"])
+            said = known_values(self._state, row["run"], row["attempt"], row["step"])
             if said.keys() - fields.keys():
                 changes.append((json.dumps({**said, **fields}), row["id"]))
         spool.change_many("UPDATE found SET fields = ? WHERE id = ?", changes)
 
     def _keep(self, spool: Spool, seen: Seen, before: Mapping[int, Row], known: Mapping[str, Known]) -> Iterator[Event]:
         """Remembers what is recorded now, and tells what is new."""
+        there = set()
         for row in list(spool.rows(_FOUND, (SENT, KNOWN))):
+            there.add(row["checkpoint"])
             was = before.get(row["id"])
             if was is None or row["checkpoint"] is None:
                 continue
-            state = "pending" if was["status"] == PENDING else "committed"
             old = known.get(row["path"])
+            stands = old is not None and (old.state, old.checkpoint) == ("committed", row["checkpoint"])
+            state = "pending" if was["status"] == PENDING and not stands else "committed"
             has_loss = "loss" in json.loads(row["fields"]) or (old is not None and bool(old.has_loss))
             self._state.change(_KEEP, _place(row, seen.places[row["path"]], state, has_loss))
             news = old is None or (old.state, old.checkpoint) != (state, row["checkpoint"])
@@ -142,18 +154,18 @@ class Watcher:
         for path, old in known.items():
             if path not in seen.places:
                 self._state.change("DELETE FROM place WHERE path = ?", (path,))
+                if old.checkpoint in there:  # under another name
+                    continue
                 text = f"{old.run} · {old.attempt} · {old.step}: its files at {old.uri} are gone; its record stays"
                 yield Event("gone", text, {"checkpoint": old.checkpoint, "uri": old.uri})
 
-    def _read_trainer_state(self, client: Client, seen: Seen) -> Iterator[Event]:
-        """The newest `trainer_state.json` below the root says what was logged up to its save."""
+    def _read_trainer_states(self, client: Client, seen: Seen) -> None:
+        """A run's newest `trainer_state.json` says what was logged up to its save."""
         if is_url(self._what.root) or not seen.changed:
             return
-        states = [each for each in seen.files if each.path.rpartition("/")[2] == TRAINER_STATE]
-        newest = max(states, key=lambda each: (each.modified_at or 0.0, each.path), default=None)
-        if newest is not None:
-            self._curves(client).read_trainer_state(self._tree.uri(newest.path), f"{TRAINER_STATE} {self._what.run}")
-        yield from ()
+        known = self._state.known()
+        for run, path in newest_states(seen.files, seen.places, known, self._runs()).items():
+            self._curves(client, run).read_trainer_state(self._tree.uri(path), f"{TRAINER_STATE} {run}")
 
     def _attach_results(self, client: Client, seen: Seen) -> Iterator[Event]:
         files: list[ResultFile] = []
@@ -167,16 +179,15 @@ class Watcher:
         yield from Results(self._state, client, self._state.known()).attach(files)
 
     def _send_curves(self, client: Client) -> Iterator[Event]:
-        if not self._saved():  # the run is made with its first checkpoint; until then the points wait
-            return
-        points = send_curves(self._state, client, self._what.project, self._what.run)
+        # A run is made with its first checkpoint; until then its points wait.
+        points = sum(send_curves(self._state, client, self._what.project, run) for run in self._runs())
         if points:
             yield Event("curves", f"{points:,} points of curves", {"points": points})
 
     def _fill_losses(self, client: Client) -> None:
         """Where a log was flushed after the save: the loss is added to a checkpoint that has none."""
-        for row in list(self._state.rows(_WITHOUT_LOSS, (self._what.run,))):
-            loss = known_values(self._state, row["attempt"], row["step"]).get("loss")
+        for row in list(self._state.rows(_WITHOUT_LOSS)):
+            loss = known_values(self._state, row["run"], row["attempt"], row["step"]).get("loss")
             if loss is None:
                 continue
             if client.get_checkpoint(row["checkpoint"]).loss is None:
@@ -188,22 +199,36 @@ class Watcher:
             self._attempts[run] = Attempts(client, self._what.project, run, self._tree.root)
         return self._attempts[run]
 
-    def _curves(self, client: Client) -> Curves:
-        return Curves(self._state, self._of(client, self._what.run), self._saved())
+    def _curves(self, client: Client, run: str) -> Curves:
+        saved = [Saved(each.attempt, each.step) for each in self._state.known().values() if each.run == run]
+        return Curves(self._state, run, self._of(client, run), saved)
 
-    def _saved(self) -> list[Saved]:
-        known = self._state.known().values()
-        return [Saved(each.attempt, each.step) for each in known if each.run == self._what.run]
+    def _runs(self) -> list[str]:
+        """The watched run and those below its name, as far as something of them is recorded."""
+        runs = self._state.rows("SELECT DISTINCT run FROM place WHERE checkpoint IS NOT NULL ORDER BY run")
+        return [row["run"] for row in runs if self._is_own(row["run"])]
 
-    def _once(self, text: str) -> Iterator[Event]:
-        if self._state.is_news(text):
-            yield Event("problem", text)
+    def _is_own(self, run: str) -> bool:
+        return run == self._what.run or run.startswith(f"{self._what.run}/")
+
+    def _folders(self, seen: Seen, known: Mapping[str, Known]) -> dict[str, str]:
+        """Folders whose run is known: it stays when another run appears beside it. Of a run and its converted copies
+        in one folder, the run has the shorter name."""
+        found: dict[str, str] = {}
+        for path in sorted(seen.places.keys() & known.keys(), key=lambda path: len(known[path].run)):
+            if self._is_own(known[path].run):
+                found.setdefault(seen.places[path].look.folder, known[path].run)
+        return found
+
+    def _once(self, text: str, kind: str = "problem") -> Iterator[Event]:
+        if text and self._state.is_news(text):
+            yield Event(kind, text)
 
 
 def _place(row: Row, met: Met, state: str, has_loss: bool) -> tuple[object, ...]:
     return (
         *(row["path"], met.candidate, met.print, look_to_text(met.look), row["run"], row["attempt"], row["step"]),
-        *(row["modified"], state, row["checkpoint"], row["uri"], has_loss),
+        *(row["modified"], state, row["checkpoint"], row["uri"], has_loss, met.files),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from cairn.causes import Guess, guess, match_of, signal_name
-from cairn.causes.progress import is_progress, step_of
+from cairn.causes.progress import Rising, step_of
 from cairn.causes.rules import ROOT, RULES, Rule
 
 from registry.incidents.causes import CAUSES
@@ -150,6 +150,12 @@ def test_a_long_line_and_any_bytes_cost_little_and_raise_nothing() -> None:
         ("global_step=77 grad_norm=0.5", 77),
         ("step: 12/1000 loss: 3", 12),
         ("Iter 90 [ 3 s/it ]", 90),
+        ("step 2,400 loss 2.1", 2400),
+        (" iteration 1,002,400/ 2,000,000 | lm loss: 2.1", 1_002_400),
+        ("Steps:  10%|█         | 100/1000 [00:10<01:30, 10.0it/s, lr=1e-5]", 100),
+        ("Steps:  10%|█         | 100/1000 [00:10<01:30, 10.0it/s]", 100),
+        ("Epoch 3:  10%|█         | 100/1000 [00:10<01:30, 10.0it/s, loss=2.31]", None),
+        ("Map:  10%|█         | 100/1000 [00:10<01:30, 10.0it/s]", None),
         ("step 2: download the data", None),
         ("12%|█▏        | 120/1000 [00:10<01:14, 11.8it/s]", None),
         ("missteps 5 loss", None),
@@ -159,8 +165,23 @@ def test_the_step_of_a_line(line: str, step: int | None) -> None:
     assert step_of(line) == step
 
 
-def test_a_progress_bar_is_progress_without_a_step() -> None:
-    assert is_progress("12%|█▏        | 120/1000 [00:10<01:14, 11.8it/s]")
+def test_only_what_rises_is_counted_as_progress() -> None:
+    bar = "12%|█▏        | {}/1000 [00:10<01:14, 11.8it/s]"
+    epoch = "{{'loss': '2.31', 'grad_norm': '0.4', 'learning_rate': '3e-05', 'epoch': '{}'}}"
+    for shape, values in (
+        (STEP, (10, 11)),
+        (bar, (120, 121)),
+        (epoch, (0.02, 0.03)),
+        ("step {} loss 2", (999, "1,001")),
+    ):
+        rising = Rising()
+        assert [rising.read(shape.format(each)) for each in (values[0], values[0], values[1], values[0])] == [
+            1,
+            1,
+            2,
+            2,
+        ]
+    assert Rising().read("Loading the tokenizer") == 0
 
 
 def test_roots_are_told_from_failures() -> None:

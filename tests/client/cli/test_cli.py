@@ -150,7 +150,7 @@ def test_a_mistake_in_a_filter_ends_with_2_and_shows_the_place(cli: Cli, faults:
 
 @pytest.mark.parametrize(("status", "code"), [(401, 3), (403, 3), (404, 1), (409, 3), (422, 2), (500, 3)])
 def test_the_exit_code_tells_whose_turn_it_is(cli: Cli, faults: FaultServer, status: int, code: int) -> None:
-    faults.replies = [Reply(status, {"title": "No", "status": status}, PROBLEM)]
+    faults.replies = [Reply(status, {"type": "/problems/invented", "title": "No", "status": status}, PROBLEM)]
     ended, _, err = cli("compare", "0c1", "0c2")
     assert ended == code
     assert ("cairn login" in err) == (status == 401)
@@ -422,8 +422,13 @@ def test_compare_says_where_shares_are_of_the_tokens_seen(cli: Cli, faults: Faul
 def test_rollback_asks_for_the_run_and_shows_reasons(cli: Cli, faults: FaultServer) -> None:
     answer = {
         "sentence": "Go back to step 41200.",
-        "onset": {"watch": "math", "sentence": "It fell after step 40000."},
+        "onset": {"watch": "math", "sentence": "It fell after step 40000.", "why": "3 are off the scale"},
         "last_known_good": CHECKPOINT,
+        "served": {
+            "checkpoint": {**CHECKPOINT, "step": 60000},
+            "terms": {"composite": 0.374, "composite_stderr": 0.011, "p_ok": 0.6},
+            "sentence": "No difference can be told",
+        },
         "candidates": [
             {"checkpoint": CHECKPOINT, "rank": 1, "terms": {"restore_minutes": 8.77}, "reasons": ["near", "safe"]}
         ],
@@ -442,6 +447,8 @@ def test_rollback_asks_for_the_run_and_shows_reasons(cli: Cli, faults: FaultServ
     assert "Last known good: 7b-a · 2 · 41200" in err
     assert "Go back to step 41200." in err
     assert "Watching math: It fell after step 40000." in err
+    assert "Not counted: 3 are off the scale" in err
+    assert "Served now: 7b-a · 2 · 60000 (score 37.4 ± 1.1, loads in 60 % of cases). No difference can be told." in err
     assert "  7b-a · 2 · 50000: onset: after the onset" in err
 
 
@@ -549,3 +556,20 @@ def test_output_that_cannot_be_written_is_told_apart_from_a_wrong_option(faults:
         faults.replies = [Reply(body=PAGE)]
         done = at_a_shell(f"{CAIRN} {command} > /dev/full", faults)
         assert (done.returncode, done.stderr) == (3, "cairn: the output cannot be written: No space left on device.\n")
+
+
+@pytest.mark.parametrize("streams", [">&-", ">&- <&-"])
+def test_closed_output_is_said_and_a_job_ends_with_its_own_code(
+    faults: FaultServer, tmp_path: Path, streams: str
+) -> None:
+    for command in ("find", "find --json", "--version"):
+        faults.replies = [Reply(body=PAGE)]
+        done = at_a_shell(f"{CAIRN} {command} {streams}", faults)
+        said = "cairn: the output cannot be written: it was closed before the command began.\n"
+        assert (done.returncode, done.stderr) == (3, said), command
+    faults.replies = [Reply(500)]
+    job = f"export CAIRN_SPOOL={tmp_path}; {CAIRN} exec --run p/r -- sh -c 'echo lost; echo told >&2; exit 5' {streams}"
+    done = at_a_shell(job, faults)
+    assert done.returncode == 5
+    assert "told\n" in done.stderr
+    assert "Traceback" not in done.stderr

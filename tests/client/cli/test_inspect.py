@@ -72,7 +72,7 @@ def test_nothing_recognised_is_no_result_and_says_what_was_looked_for(cli: Cli, 
 
 def test_a_place_that_is_not_there_is_said_without_a_traceback(cli: Cli, tmp_path: Path) -> None:
     code, _, err = cli("inspect", str(tmp_path / "missing"))
-    assert code == 1
+    assert code == 2
     assert "No such file" in err
 
 

@@ -58,6 +58,20 @@ def test_a_run_is_shown_with_attempts_newest_scores_and_checkpoints(cli: Cli, ru
     assert [each["step"] for each in answer["checkpoints"]] == [1500, 2000, 1000]
 
 
+def test_an_attempt_from_which_another_went_on_runs_no_more(cli: Cli, run: Run, saved: Checkpoint) -> None:
+    shown = rows(cli("run", "show", str(run))[1])
+    assert (shown["1"][1], shown["2"][1]) == ("ended, nobody said how", "running")
+
+
+def test_a_mistaken_name_of_a_benchmark_hides_no_other(cli: Cli, live: Client, run: Run) -> None:
+    for step, name in ((1, "gsm8k"), (2, "gsm8k"), (3, "gsmk8")):
+        score = {"benchmark": name, "metric": "exact_match", "value": step / 10, "n_samples": 1319}
+        live.register_checkpoint(run, step, scores=[score])
+    shown = rows(cli("run", "show", str(run))[1])
+    assert shown["checkpoint"][2:4] == ["gsm8k.exact_match", "gsmk8"]
+    assert [shown[f"r · 1 · {step}"][2:4] for step in (1, 2, 3)] == [["0.1", ""], ["0.2", ""], ["", "0.3"]]
+
+
 def test_a_run_that_was_never_evaluated_says_so(cli: Cli, live: Client, run: Run) -> None:
     live.register_checkpoint(run, 10)
     assert rows(cli("run", "show", str(run))[1])["newest scores"][1] == "nothing was evaluated yet"

@@ -15,6 +15,11 @@ from cairn.cli.quantities import DURATION, LAYOUT, size
 
 from tests.client.conftest import Cli, FaultServer, Reply
 
+# What the contract names; others may come, none of these may go.
+CONTRACT = (
+    *("login", "run", "record", "inspect", "scan", "evals", "watch", "link", "import", "resume", "fetch", "find"),
+    *("rollback", "compare", "why", "reproduce", "lineage", "du", "drill", "incident", "exec", "spool", "plan"),
+)
 # A command line of each that asks the service for something.
 ASKING = {
     "compare": ("00000000000a1", "00000000000a2"),
@@ -24,6 +29,7 @@ ASKING = {
     "incident": ("list",),
     "lineage": ("00000000000a1",),
     "link": ("p/r",),
+    "plan": ("00000000000a1",),
     "record": ("--project", "p", "--run", "r", "--step", "1"),
     "reproduce": ("00000000000a1", "/tmp/never-made-by-a-test"),
     "resume": ("--run", "p/r"),
@@ -33,7 +39,7 @@ ASKING = {
     "why": ("00000000000a1", "00000000000a2"),
 }
 # Their own tests show how these end: what they do first needs files, a terminal, a job, or no service at all.
-OTHERS = ("completion", "evals", "exec", "import", "inspect", "login", "scan", "spool", "watch")
+OTHERS = ("completion", "drill", "evals", "exec", "import", "inspect", "login", "scan", "spool", "watch")
 
 
 @pytest.fixture
@@ -43,7 +49,7 @@ def elsewhere(faults: FaultServer, monkeypatch: pytest.MonkeyPatch) -> FaultServ
     return faults
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.parametrize("name", sorted({*COMMANDS, *CONTRACT}))
 def test_every_command_is_there_and_describes_itself(cli: Cli, name: str) -> None:
     command = whole.get_command(click.Context(whole), name)
     assert command is not None

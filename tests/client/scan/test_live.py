@@ -259,10 +259,10 @@ def test_the_command_shows_the_plan_and_records_it(live: Client, project: str, t
 
 
 def test_nothing_found_ends_with_1_and_no_root_says_so(live: Client, project: str, tmp_path: Path, cli: Cli) -> None:
-    assert cli("scan", str(tmp_path), "--project", project)[0] == 1
-    code, _, err = cli("scan", str(tmp_path / "nowhere"), "--project", project)
-    assert code == 1
-    assert "is no folder" in err
+    assert cli("scan", str(tmp_path), "--project", project, "--tier", "shared")[0] == 1
+    code, _, err = cli("scan", str(tmp_path / "nowhere"), "--project", project, "--tier", "shared")
+    assert code == 2
+    assert "No such file" in err
 
 
 def test_a_plan_can_be_shown_without_a_service(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,3 +273,10 @@ def test_a_plan_can_be_shown_without_a_service(tmp_path: Path, cli: Cli, monkeyp
     assert "checkpoint" in out
     assert "Not compared with what is recorded" in err
     assert cli("scan", str(tmp_path), "--project", "p", "--no-dry-run", "--tier", "local")[0] == 3
+
+
+def test_a_missing_tier_is_said_before_the_plan(live: Client, project: str, tmp_path: Path, cli: Cli) -> None:
+    trainer(tmp_path / "r/checkpoint-10", 10)
+    code, out, err = cli("scan", str(tmp_path), "--project", project, "--no-dry-run")
+    assert (code, out) == (2, "")
+    assert "Say --tier local or --tier shared" in err

@@ -49,6 +49,12 @@ def test_checkpoints_in_the_root_itself_are_a_run_of_its_name(tmp_path: Path) ->
     assert table(tmp_path / "7b-a/checkpoints/checkpoint-5") == [("checkpoint-5", 1, 5, "new")]
 
 
+def test_the_run_of_the_root_has_the_name_that_is_given_whatever_lies_below(tmp_path: Path) -> None:
+    trainer(tmp_path / "t/checkpoint-20", 20)
+    trainer(tmp_path / "t/sft/checkpoint-4", 4)
+    assert [run for run, *_ in table(tmp_path / "t", run="llm")] == ["llm", "llm/sft"]
+
+
 def test_a_name_for_several_runs_is_what_they_begin_with(tmp_path: Path) -> None:
     trainer(tmp_path / "a/checkpoint-1", 1)
     trainer(tmp_path / "b/checkpoint-1", 1)
@@ -123,6 +129,27 @@ def test_what_has_no_step_is_named_with_what_to_do(tmp_path: Path) -> None:
     safetensors(tmp_path / "r/final/model.safetensors")
     assert table(tmp_path) == []
     assert "cairn record --step N" in problems(tmp_path)["r/final"]
+
+
+def test_what_no_file_ends_waits_until_it_is_quiet(tmp_path: Path) -> None:
+    safetensors(tmp_path / "r/step-7/model.safetensors")
+    assert table(tmp_path, settle_seconds=300) == [("r", 1, 7, "pending")]
+    written(tmp_path / "r", time.time() - 400)
+    assert table(tmp_path, settle_seconds=300) == [("r", 1, 7, "new")]
+
+
+def test_a_file_that_ends_a_save_counts_only_while_nothing_is_newer(tmp_path: Path) -> None:
+    folder = trainer(tmp_path / "r/checkpoint-7", 7, at=time.time() - 10)
+    assert table(tmp_path, settle_seconds=300) == [("r", 1, 7, "new")]
+    os.utime(folder / "model.safetensors")  # as where step 7 is saved over
+    assert table(tmp_path, settle_seconds=300) == [("r", 1, 7, "pending")]
+
+
+@pytest.mark.parametrize("name", ["tmp-checkpoint-20", "checkpoint-20.tmp"])
+def test_a_save_under_its_temporary_name_has_the_step_of_its_name(name: str, tmp_path: Path) -> None:
+    safetensors(tmp_path / "r" / name / "model.safetensors")
+    assert table(tmp_path, settle_seconds=300) == [("r", 1, 20, "pending")]
+    assert problems(tmp_path, settle_seconds=300) == {}
 
 
 def test_an_unfinished_save_is_pending_with_the_reason(tmp_path: Path) -> None:

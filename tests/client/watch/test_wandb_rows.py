@@ -8,7 +8,7 @@ from cairn import Client
 from tests.client.formats.wandb_offline.conftest import FIXTURE
 from tests.client.formats.wandb_offline.written import Writing
 from tests.client.scan.trees import safetensors
-from tests.client.watch.test_watcher import Look, ckpt, kinds, look, recorded  # noqa: F401 - a fixture
+from tests.client.watch.looks import Look, ckpt, kinds, recorded
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def writing() -> Writing:
 def test_a_folder_of_wandb_is_read_on_while_it_grows(
     live: Client,
     project: str,
-    look: Look,  # noqa: F811
+    look: Look,
     tmp_path: Path,
     writing: Writing,
 ) -> None:
@@ -40,7 +40,7 @@ def test_a_folder_of_wandb_is_read_on_while_it_grows(
     assert curves == {"loss": ((5, 10, 15), (0.5, 1.0, 0.5))}
 
 
-def test_a_folder_that_is_none_is_said_once(live: Client, look: Look, tmp_path: Path) -> None:  # noqa: F811
+def test_a_folder_that_is_none_is_said_once(live: Client, look: Look, tmp_path: Path) -> None:
     broken = tmp_path / "run-x.wandb"
     broken.write_bytes(b"not what it is called")
     (event,) = look(logs=(str(broken),))
@@ -48,7 +48,7 @@ def test_a_folder_that_is_none_is_said_once(live: Client, look: Look, tmp_path: 
     assert look(logs=(str(broken),)) == []
 
 
-def test_the_committed_file_gives_its_curves(live: Client, project: str, look: Look, tmp_path: Path) -> None:  # noqa: F811
+def test_the_committed_file_gives_its_curves(live: Client, project: str, look: Look, tmp_path: Path) -> None:
     safetensors(ckpt(tmp_path, "step_40.safetensors"), step=40)
     look(logs=(str(FIXTURE),))
     assert recorded(live, project)[0].loss == 0.05

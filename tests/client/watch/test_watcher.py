@@ -4,49 +4,14 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from cairn import Client, ConnectionFailed, Retries
-from cairn.types import Checkpoint
-from cairn.watch import Event, Watched, Watcher
+from cairn.watch import Watched, Watcher
 
 from tests.client.scan.trees import LONG_AGO, fixture, safetensors, trainer, written
-
-Look = Callable[..., list[Event]]
-
-
-@pytest.fixture
-def look(live: Client, project: str, tmp_path: Path) -> Look:
-    """One look at the root by a watcher that has just been started."""
-
-    def look(client: Client | None = None, **options: object) -> list[Event]:
-        given = {"tier": "shared", "quiet_seconds": 0.0, **options}
-        what = Watched(str(tmp_path / "ckpt"), project, "r", **given)  # type: ignore[arg-type]
-        with Watcher(what, tmp_path / "state" / "watch.db") as watcher:
-            return list(watcher.look(client or live))
-
-    (tmp_path / "ckpt").mkdir()
-    return look
-
-
-def recorded(client: Client, project: str) -> list[Checkpoint]:
-    return list(client.iter_checkpoints(filter=f"project = '{project}'", order_by="run.name, attempt, step"))
-
-
-def identities(client: Client, project: str) -> list[tuple[str, int | None, int | None, str | None]]:
-    return [
-        (each.run.name if each.run else "", each.attempt, each.step, each.state) for each in recorded(client, project)
-    ]
-
-
-def kinds(events: list[Event]) -> list[str]:
-    return [each.kind for each in events]
-
-
-def ckpt(tmp_path: Path, name: str) -> Path:
-    return tmp_path / "ckpt" / name
+from tests.client.watch.looks import Look, ckpt, identities, kinds, recorded
 
 
 def test_what_appears_is_recorded_once_across_restarts(live: Client, project: str, look: Look, tmp_path: Path) -> None:
@@ -57,6 +22,16 @@ def test_what_appears_is_recorded_once_across_restarts(live: Client, project: st
     trainer(ckpt(tmp_path, "checkpoint-20"), 20, at=LONG_AGO + 60)
     assert kinds(look()) == ["recorded", "curves"]
     assert identities(live, project) == [("r", 1, 10, "committed"), ("r", 1, 20, "committed")]
+
+
+def test_progress_is_told_by_the_checkpoints_that_are_opened(live: Client, project: str, tmp_path: Path) -> None:
+    for step in (10, 20):
+        trainer(ckpt(tmp_path, f"checkpoint-{step}"), step, at=LONG_AGO + step)
+    counts: list[int] = []
+    with Watcher(Watched(str(tmp_path / "ckpt"), project, "r", "shared"), tmp_path / "watch.db") as watcher:
+        list(watcher.look(live, counts.append))
+        list(watcher.look(live, counts.append))
+    assert counts == [1, 2]
 
 
 def test_a_lost_state_file_costs_nothing_but_time(live: Client, project: str, look: Look, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`cairn inspect`: what the files of a checkpoint say."""
 
+import os
 from typing import Any
 
 import click
@@ -8,7 +9,7 @@ from cairn.cli.output import clean, counted, json_option, print_facts, print_jso
 from cairn.formats.checkpoints import Inspection, LocalSource, Source, Unreadable, inspect
 from cairn.formats.checkpoints.shapes import path_text
 from cairn.formats.checkpoints.words import PIECE_NAMES, headline, layout_to_wire, to_wire
-from cairn.stores import open_source
+from cairn.stores import is_url, open_source
 
 SHOWN_PROBLEMS = 20
 UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -35,6 +36,8 @@ def inspect_command(
     cairn inspect s3://ckpt/7b-a/step-41000 --json
     cairn inspect ~/.cache/huggingface/hub/models--a--b/snapshots/1f --links-below ~/.cache/huggingface/hub
     """
+    if not is_url(place) and not os.path.lexists(place):
+        raise click.UsageError(f"{place}: No such file or folder.")
     try:
         source = LocalSource(place, links_below=links_below) if links_below else open_source(place)
         found = inspect(source)

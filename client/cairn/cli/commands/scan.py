@@ -2,15 +2,17 @@
 
 import itertools
 import json
+import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import click
 
-from cairn.cli.output import clean, json_option, print_rows, say
+from cairn.cli.count_bar import count_bar
+from cairn.cli.output import json_option, print_rows, say
 from cairn.client import Client
 from cairn.errors import BadSettings, CairnError, ConnectionFailed
 from cairn.formats.checkpoints import Unreadable
@@ -40,7 +42,7 @@ UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
     default=DEFAULT_SETTLE_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="What changed since, and does not show that it is whole, is still being written.",
+    help="What changed since, and holds no file that ends a save, is still being written.",
 )
 @click.option(
     "--attempts",
@@ -74,10 +76,12 @@ def scan_command(
     terminal = sys.stdout.isatty() and sys.stdin.isatty()
     only_show = terminal if dry_run is None else dry_run
     tier = "object" if is_url(root) else tier
+    if not is_url(root) and not os.path.lexists(root):
+        raise click.UsageError(f"{root}: No such file or folder.")
     given: dict[str, Any] = {"run": run_, "tier": tier, "settle_seconds": settle, "by_time": attempts == "auto"}
     try:
         with ExitStack() as until_done:
-            with _bar("Looking", None) as progress:
+            with count_bar("Looking", None) as progress:
                 plan = until_done.enter_context(scan(root, project=project, progress=progress, **given))
             return _carry_out(plan, only_show, terminal and not yes, as_json)
     except Unreadable as fault:
@@ -88,6 +92,8 @@ def scan_command(
 def _carry_out(plan: Plan, only_show: bool, ask: bool, as_json: bool) -> int:
     with Client() as client:
         compared = _compare(plan, client, only_show)
+        if not only_show and not ask and plan.pending_changes() and _lacks_tier(plan):
+            raise click.UsageError(f"{plan.root}: is that folder local or shared? Say --tier local or --tier shared.")
         if not as_json:
             _print_plan(plan, compared)
         if not plan.count():
@@ -127,9 +133,13 @@ def _wanted(plan: Plan, ask: bool) -> bool:
     return not ask or click.confirm(f"Record {_counted(count)} in {plan.project}?", err=True)
 
 
+def _lacks_tier(plan: Plan) -> bool:
+    return plan.tier is None and plan.needs_tier()
+
+
 def _record(plan: Plan, client: Client) -> None:
     problems = plan.problem_count()
-    with _bar("Recording", plan.pending_changes()) as progress:
+    with count_bar("Recording", plan.pending_changes()) as progress:
         try:
             done = register(plan, client, progress)
         except CairnError:
@@ -202,24 +212,6 @@ def _print_json(plan: Plan, only_show: bool, compared: bool) -> None:
             click.echo((",\n" if place else "\n") + json.dumps(value, ensure_ascii=False), nl=False)
         click.echo("]", nl=False)
     click.echo("}")
-
-
-@contextmanager
-def _bar(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal, nothing elsewhere. With a total it is given steps, else the number so far."""
-    if not sys.stderr.isatty():
-        yield lambda count: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(clean(what), total=total)
-        if total is None:
-            yield lambda count: bar.update(task, completed=count)
-        else:
-            yield lambda count: bar.advance(task, count)
 
 
 def _size(count: int) -> str:

@@ -9,14 +9,20 @@ from types import FrameType
 
 import click
 
+from cairn.cli.count_bar import count_bar
 from cairn.cli.output import clean, json_option, say
 from cairn.cli.targets import split_run
 from cairn.client import Client
 from cairn.formats.checkpoints import Unreadable
 from cairn.scan import DEFAULT_SETTLE_SECONDS
 from cairn.stores import is_url
+from cairn.transport import Retries
 from cairn.watch import Event, Watched, Watcher, watch
 from cairn.watch.tiers import tier_of
+
+# A job that is told to end has 30 s at SLURM; what one look cannot send, the next does.
+TIMEOUT_SECONDS = 5.0
+QUICK = Retries(count=2, wait_seconds=3.0)
 
 
 @click.command(name="watch")
@@ -30,7 +36,7 @@ from cairn.watch.tiers import tier_of
     default=DEFAULT_SETTLE_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="What its files do not show to be whole is taken as whole once it has not changed for so long.",
+    help="Where no file shows that a save has ended, it has once nothing has changed for so long.",
 )
 @click.option(
     "--log",
@@ -61,7 +67,7 @@ def watch_command(
     cairn watch /mnt/ckpt/7b --run llm/7b-v3 --log train.log
     cairn watch s3://ckpt/7b --run llm/7b-v3 --poll 120
 
-    A checkpoint is committed once its own files show that it is whole, or once it has been quiet; loss and curves come
+    A checkpoint is committed once a file shows that its save has ended, or once it has been quiet; loss and curves come
     from logs and `trainer_state.json`, scores from result files beside it. It can be stopped and started at any time,
     and waits where the service is away. With --json, one line an event.
     """
@@ -72,25 +78,31 @@ def watch_command(
     if not as_json and not once:
         say(f"Watching {root} ({tier}) for {project}/{run}, every {poll:g} s; Ctrl-C ends it.")
     what = Watched(root, project, run, tier, quiet, logs, evals)
-    with Watcher(what) as watcher, Client() as client:
-        if once:
+    if once:
+        with Watcher(what) as watcher, Client() as client:
             return _look_once(watcher, client, as_json)
-        with _until_stopped() as stop:
-            for event in watch(watcher, client, stop, poll_seconds=poll):
-                _tell(event, as_json)
+    quick = Client(timeout=TIMEOUT_SECONDS, retries=QUICK)
+    with Watcher(what) as watcher, quick as client, _until_stopped() as stop:
+        for event in watch(watcher, client, stop, poll_seconds=poll):
+            _tell(event, as_json)
     return 0
 
 
 def _look_once(watcher: Watcher, client: Client, as_json: bool) -> int:
+    told = False
     try:
-        for event in watcher.look(client):
-            _tell(event, as_json)
+        with count_bar("Looking", None) as progress:
+            for event in watcher.look(client, progress):
+                told = True
+                _tell(event, as_json)
     except Unreadable as fault:
         say(str(fault))
         return 1
     if not watcher.recorded():
         say("Nothing that is known as a checkpoint lies there. `cairn inspect FOLDER` says what a folder holds.")
         return 1
+    if not told and (others := watcher.elsewhere()):
+        say(others)
     return 0
 
 

@@ -89,9 +89,17 @@ def read(listing: Listing) -> Inspection:
         files=len(listing.files),
         complete=whole and not beside.problems,
         missing=tuple(path for part in parts for path in part.missing),
+        last_written=_metadata_files(parts) if whole else (),
         problems=(*(problem for part in parts for problem in part.problems), *beside.problems),
         facts={**_facts(parts, counters), **beside.facts()},
     )
+
+
+def _metadata_files(parts: Sequence[Part]) -> tuple[str, ...]:
+    """Written once every shard is there. One folder of several says nothing of those that are still to come."""
+    if len(parts) == 1 and parts[0].prefix:
+        return ()
+    return tuple(part.prefix + path for part in parts for path in part.listing.top() if METADATA.fullmatch(path))
 
 
 def _folders(listing: Listing) -> list[str]:

@@ -51,12 +51,13 @@ def read(listing: Listing) -> Inspection:
     if not folder:
         return _read(listing, ())
     inner = listing.below(folder)
-    found = read_inside(inner, lambda own: _read(own, claims_of_place(listing.root)))
-    others = sorted(each for each in _state_folders(listing) if each != folder)
     said = {name: _text(listing, name) for name in POINTERS if name in listing}
+    named = folder in said.values()
+    found = read_inside(inner, lambda own: _read(own, claims_of_place(listing.root), named=named))
+    others = sorted(each for each in _state_folders(listing) if each != folder)
     facts = {**found.facts, **said, **({"other_checkpoints": others} if others else {})}
     # `latest` may outlive what it names (rotation), or be of a save that did not end.
-    gone = {} if folder in said.values() else said
+    gone = {} if named else said
     told = tuple(f"{name} says {gone[name]!r}, and {folder} is what is there" for name in gone)
     found = found.having(facts=facts, disagreements=(*found.disagreements, *told))
     return _with_random_files(found, listing)
@@ -94,7 +95,8 @@ def _text(listing: Listing, path: str) -> str:
         return ""
 
 
-def _read(listing: Listing, outer: Sequence[StepClaim]) -> Inspection:
+def _read(listing: Listing, outer: Sequence[StepClaim], *, named: bool = False) -> Inspection:
+    """`named`: by `latest`, so that what there is of it is all."""
     names = names_of(listing)
     problems = cut_short(listing, [*names.files(), *(path for path in (SETTINGS,) if path in listing)])
     states = read_states(listing, _first(names.model), _first(names.optim), problems)
@@ -103,7 +105,10 @@ def _read(listing: Listing, outer: Sequence[StepClaim]) -> Inspection:
     missing = missing_of(names, None if names.universal else dp, mp) + missing_universal(names, states, listing)
     step = decide_step((*states.claims(), *claims_of_place(listing.root), *outer))
     weights = _weights_of(states, names)
-    known = bool(names.universal) or (dp is not None and mp is not None)
+    pieces = _pieces(names, states, missing)
+    # Model states come first: alone they are a save without an optimizer, or the beginning of one.
+    whole = named or pieces.optimizer.state is Presence.PRESENT
+    known = bool(names.universal) or (dp is not None and mp is not None and whole)
     return Inspection(
         format="deepspeed-universal" if names.universal else "deepspeed-zero",
         format_version=states.version(),
@@ -111,7 +116,7 @@ def _read(listing: Listing, outer: Sequence[StepClaim]) -> Inspection:
         step=step.step,
         step_source=step.source,
         disagreements=(*step.disagreements, *disagreements),
-        pieces=_pieces(names, states, missing),
+        pieces=pieces,
         layout=layout,
         parameter_count=weights.parameter_count if weights.read else None,
         dtypes=weights.dtypes,

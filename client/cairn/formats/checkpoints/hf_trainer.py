@@ -1,7 +1,9 @@
 """Folders of Hugging Face's Trainer: `checkpoint-500` with model, optimizer, scheduler, random states and state.
 
-Trainer writes `trainer_state.json` last, so a folder with the rest and without it is not finished. It loads the
-optimizer only where the scheduler lies beside it. With DeepSpeed or FSDP the optimizer is in subfolders.
+Trainer writes weights, optimizer, scheduler, random states and then `trainer_state.json`, so a folder with the rest and
+without it is not finished. Its versions before 4.37 write the random states after that file; and of several ranks the
+first writes it without waiting for the random states of the others. It loads the optimizer only where the scheduler
+lies beside it. With DeepSpeed or FSDP the optimizer is in subfolders.
 """
 
 import re
@@ -68,7 +70,11 @@ def read(listing: Listing) -> Inspection:
     split = shards is not None and not weights.files
     finding = shards.finding("weights") if shards and split else weights.finding
     missing = [*weights.missing, *(shards.found.missing if shards else ()), *([] if STATE in own else [STATE])]
+    if finding.state is Presence.ABSENT and weights.sound and shards is None:
+        problems.append(Problem("", "holds no weights: still being written, or broken off"))
     sound = weights.sound and not missing and (shards is None or shards.found.complete is not False)
+    complete = sound and finding.state is not Presence.ABSENT and state is not None
+    complete = complete and not _is_cut(optimizer) and not _is_cut(random)
     facts = {**(state.facts() if state else {}), **_more_facts(own, others)}
     if "adapter_config.json" in own:
         facts |= lora.facts_of(own, problems)
@@ -85,8 +91,9 @@ def read(listing: Listing) -> Inspection:
         **(numbers_of(shards.found) if shards and split else weights.numbers()),
         bytes=own.total_bytes,
         files=len(own.files),
-        complete=sound and state is not None and not _is_cut(optimizer) and not _is_cut(random),
+        complete=complete,
         missing=tuple(missing),
+        last_written=(STATE,) if complete and _is_last(own, optimizer) else (),
         problems=(*weights.problems, *problems),
         facts=facts,
     )
@@ -224,6 +231,12 @@ def _more_facts(listing: Listing, others: Sequence[str]) -> dict[str, object]:
     if others:
         facts["checkpoints_below"] = sorted(others, key=lambda name: step_from_name(name) or 0)
     return facts
+
+
+def _is_last(listing: Listing, optimizer: Finding) -> bool:
+    """Whether nothing is to come after the state: one rank, whose random states are there; or weights alone."""
+    random = _random_files(listing)
+    return random == ["rng_state.pth"] or (not random and optimizer.evidence.startswith("no "))
 
 
 def _is_cut(finding: Finding) -> bool:

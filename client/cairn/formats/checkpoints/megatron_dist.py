@@ -110,6 +110,7 @@ def read(listing: Listing) -> Inspection:
         files=len(listing.files),
         complete=not broken,
         missing=tuple(prefix + path for path in missing),
+        last_written=() if broken else (prefix + METADATA,),
         problems=tuple(Problem(prefix + each.path, each.reason) for each in (*problems, *shards.problems)),
         facts={**said.facts(), **_facts(shards, trainer)},
     )

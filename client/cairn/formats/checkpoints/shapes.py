@@ -135,6 +135,7 @@ class Inspection:
 
     `step_source` names the place that the step comes from, `disagreements` what contradicts it (or another answer).
     `complete` is None where the format has no way to tell; `missing` are the paths that should be there.
+    `last_written` are the files that end a save of this format, where all is there; empty where none shows its end.
     `parameter_count` and `dtypes` (dtype to parameters) are of the weights alone. `tensors` is cut at
     `MAX_TENSORS`; `tensor_count` is not. `identity` is what a `cairn.json` beside the checkpoint says.
     """
@@ -155,6 +156,7 @@ class Inspection:
     files: int = 0
     complete: bool | None = None
     missing: tuple[str, ...] = ()
+    last_written: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     identity: Mapping[str, Any] | None = None

@@ -112,6 +112,13 @@ def test_a_rank_that_is_missing_is_named_and_its_piece_is_not_there(path: str, p
     assert dict(found.pieces.items())[piece].state is not Presence.PRESENT
 
 
+def test_model_states_alone_are_whole_only_where_latest_names_them() -> None:
+    files = {path: data for path, data in files_of("deepspeed/zero1").items() if "optim" not in path}
+    assert inspect_files(files, "/ckpt/run").complete is True
+    alone = {path: data for path, data in files.items() if path != "latest"}
+    assert inspect_files(alone, "/ckpt/run").complete is None
+
+
 def test_under_zero_3_a_missing_partition_takes_weights_and_optimizer() -> None:
     files = files_of(ZERO3)
     del files[next(path for path in files if "pp_rank_1" in path and "optim" in path)]

@@ -83,6 +83,28 @@ def test_without_the_state_which_comes_last_the_checkpoint_is_not_finished() -> 
     assert found.missing == ("trainer_state.json",)
 
 
+def test_without_weights_nothing_is_whole() -> None:
+    files = files_of(CHECKPOINT)
+    del files["model.safetensors"]
+    found = inspect_files(files)
+    assert (found.complete, found.resumability) == (False, Resumability.INCOMPLETE)
+    assert "holds no weights" in reasons(found)
+
+
+@pytest.mark.parametrize(
+    ("place", "lost", "ends"),
+    [
+        (CHECKPOINT, (), True),
+        (CHECKPOINT, ("optimizer.pt", "scheduler.pt", "rng_state.pth"), True),  # save_only_model
+        (CHECKPOINT, ("rng_state.pth",), False),  # before 4.37 random states come after the state
+        ("hf_trainer_two_ranks/checkpoint-4", ("rng_state_1.pth",), False),  # other ranks may still write theirs
+    ],
+)
+def test_the_state_ends_a_save_unless_more_may_come(place: str, lost: tuple[str, ...], ends: bool) -> None:
+    files = {name: data for name, data in files_of(place).items() if name not in lost}
+    assert inspect_files(files).last_written == (("trainer_state.json",) if ends else ())
+
+
 @pytest.mark.parametrize("name", ["optimizer.pt", "rng_state.pth", "model.safetensors"])
 @pytest.mark.parametrize("part", [0.0, 0.5, 0.98])
 def test_any_file_cut_short_leaves_its_piece_absent(name: str, part: float) -> None:

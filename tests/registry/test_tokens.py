@@ -284,6 +284,11 @@ def compared(own: dict[str, Any]) -> dict[str, Any]:
     return {"kind": "compare", "request": {"baseline": own["first"], "candidate": own["second"]}}
 
 
+def drilled(checkpoint: str) -> dict[str, Any]:
+    times = {"started_at": "2026-11-20T10:00:00Z", "ended_at": "2026-11-20T10:03:00Z"}
+    return {"checkpoint_id": checkpoint, "key": checkpoint, "host": "node-1", "verdict": "passed", **times}
+
+
 # How to make one of what else a project may hold.
 MAKERS: dict[str, Callable[[TestClient, dict[str, Any]], str]] = {
     "replica": copied,
@@ -293,6 +298,7 @@ MAKERS: dict[str, Callable[[TestClient, dict[str, Any]], str]] = {
     "watch": lambda admin, own: made(admin, "/watches", {"run_id": own["run"], "kind": "loss"}),
     "incident": lambda admin, own: made(admin, "/incidents", {"run_id": own["run"]}),
     "decision": lambda admin, own: made(admin, "/decisions", compared(own)),
+    "drill": lambda admin, own: made(admin, "/drills", drilled(own["first"])),
     "bisect": lambda admin, own: made(
         admin, "/bisects", {"good": own["first"], "bad": own["second"], "benchmark": "gsm8k"}
     ),
@@ -379,6 +385,11 @@ NAMING: list[tuple[str, str, Any, dict[str, str] | None]] = [
     ("GET", "/jobs/{job}", None, None),
     ("POST", "/jobs/{job}/cancel", {}, None),
     ("POST", "/bisects", {"good": "{first}", "bad": "{second}", "benchmark": "gsm8k"}, None),
+    ("POST", "/drills", drilled("{first}"), None),
+    ("GET", "/drills?project={name}", None, None),
+    ("GET", "/drills?run={run}", None, None),
+    ("GET", "/drills?checkpoint={first}", None, None),
+    ("GET", "/drills/{drill}", None, None),
     ("GET", "/bisects/{bisect}", None, None),
     ("POST", "/bisects/{bisect}/observations", {"checkpoint": "{first}", "value": 0.5, "n_samples": 100}, None),
     ("GET", "/checkpoints/{first}/provenance", None, None),
@@ -429,7 +440,7 @@ def test_every_call_that_names_something_is_in_the_list(bound: TestClient) -> No
         ("GET", "/api/v1/decisions"),
         ("GET", "/api/v1/workers"),
     }
-    ids = ("run", "replica", "incident", "link", "job", "bisect", "decision", "watch", "finding")
+    ids = ("run", "replica", "incident", "link", "job", "bisect", "decision", "watch", "finding", "drill")
     names = {"name": "{project}", "first": "{checkpoint_id}", **{each: f"{{{each}_id}}" for each in ids}}
     listed = {
         (

@@ -202,6 +202,6 @@ def test_a_host_that_died_with_its_supervisor_is_noticed_by_the_service(session:
 def test_a_hang_that_does_not_exit_is_noticed_by_the_steps_that_stop(session: Session) -> None:
     run = make_run(session)
     attempt = make_attempt(session, run, key="a")
-    last = beats(session, run, attempt, now() - timedelta(minutes=2), [1, 2, 3, 3, 3, 3, 3, 3])
+    last = beats(session, run, attempt, now() - timedelta(minutes=2), [1, 2, 3, 4, 4, 4, 4, 4, 4])
     (incident,) = look(session, last + timedelta(seconds=1))
-    assert (incident.kind, incident.last_step) == ("stalled", 3)
+    assert (incident.kind, incident.last_step) == ("stalled", 4)

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from sqlalchemy.orm import Session
 
-from registry.checkpoints.rows import CheckpointIdentity, read_rows
+from registry.checkpoints.rows import CheckpointIdentity, CheckpointRow, read_rows
 from registry.evals.catalogue import catalogue
 from registry.evals.percentiles import MINIMUM_CHECKPOINTS, MINIMUM_RUNS, Floats, Integers
 from registry.evals.population.against import Against
@@ -42,7 +42,8 @@ def answer(
     pool, shown = _shown(session, found, reading.order, limit)
     incomplete = shown[:0] if len(shown) else _incomplete(session, found, limit)
     ids = found.table.checkpoints
-    identities = _identities(session, ids[np.concatenate([shown, incomplete])].tolist())
+    rows_of = _live(session, ids[np.concatenate([shown, incomplete])].tolist())
+    identities = {number: row.checkpoint for number, row in rows_of.items()}
     live = np.fromiter(identities, np.int64, len(identities))
     shown, incomplete = (rows[np.isin(ids[rows], live)] for rows in (shown, incomplete))
     results = _results(found, shown, identities, pool.on_front(shown), pool.least(shown).tolist())
@@ -51,7 +52,9 @@ def answer(
         Interpretation(
             found.conditions, (*reading.unparsed, *found.unranked), found.resolved, reading.order, found.left_out
         ),
-        _population(found, reference),
+        _with_warnings(
+            _population(found, reference), _time_warnings(reading, [rows_of[each] for each in ids[shown].tolist()])
+        ),
         pool.strict and bool(len(shown)),
         _with_same_run(results),
         others,
@@ -145,12 +148,12 @@ def _by_fields(session: Session, project_ids: Collection[int], reading: Reading,
     fields = [condition for condition in reading.conditions if isinstance(condition, FieldCondition)]
     size = count_fields(session, project_ids, fields)
     shown = field_ids(session, project_ids, fields, newest=limit, oldest=reading.order == OLDEST)
-    identities = _identities(session, shown)
-    results = [SearchResult(identities[number], 1.0, True, ()) for number in shown if number in identities]
+    rows = list(_live(session, shown).values())
+    results = [SearchResult(row.checkpoint, 1.0, True, ()) for row in rows]
     order = OLDEST if reading.order == OLDEST else NEWEST
     return SearchAnswer(
         Interpretation(reading.conditions, reading.unparsed, {}, order),
-        Population(size),
+        Population(size, warnings=_time_warnings(reading, rows)),
         bool(results),
         _with_same_run(results),
     )
@@ -203,11 +206,28 @@ def _results(
     )
 
 
-def _identities(session: Session, ids: Sequence[int]) -> dict[int, CheckpointIdentity]:
-    """Those that are live as the database says now: a kept population may be two seconds old."""
+def _live(session: Session, ids: Sequence[int]) -> dict[int, CheckpointRow]:
+    """Those that are live as the database says now, in order: a kept population may be two seconds old."""
     rows = read_rows(session, prepare(session, project_ids=None), ids)
     committed = CheckpointState.COMMITTED.value
-    return {row.checkpoint.id: row.checkpoint for row in rows if row.state == committed and not row.superseded}
+    return {row.checkpoint.id: row for row in rows if row.state == committed and not row.superseded}
+
+
+def _time_warnings(reading: Reading, shown: Sequence[CheckpointRow]) -> tuple[str, ...]:
+    """Where a question speaks of time, and nobody said when what is shown was saved."""
+    of_time = any(isinstance(each, FieldCondition) and each.field == "saved_at" for each in reading.conditions)
+    assumed = sum(row.saved_at_assumed for row in shown)
+    if not assumed or not (of_time or reading.order != MATCH):
+        return ()
+    whose = "it was" if assumed == 1 else "they were"
+    return (
+        f"Of {counted(len(shown), 'result')}, {assumed} {'does' if assumed == 1 else 'do'} not say when {whose} saved: "
+        "the time when the record arrived stands for it.",
+    )
+
+
+def _with_warnings(population: Population, warnings: tuple[str, ...]) -> Population:
+    return replace(population, warnings=(*population.warnings, *warnings))
 
 
 def _with_same_run(results: Sequence[SearchResult]) -> tuple[SearchResult, ...]:

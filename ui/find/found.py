@@ -20,6 +20,7 @@ from registry.search.conditions import (
     FieldCondition,
     StandingCondition,
 )
+from registry.wording import was
 from ui import filters
 from ui.charts import colour_of
 from ui.contexts import Answer, Chip, Link
@@ -40,11 +41,20 @@ def answer_of(found: SearchAnswer, limit: int) -> Answer:
     best = found.results[0].checkpoint
     name = f"{filters.middle(best.run.name, 60)} at step {filters.grouped(best.step)}"
     if not found.strict:
-        return Answer(f"No checkpoint is {asked}; {name} comes nearest.", "warn")
+        return Answer(f"{_nobody(found)} is {asked}; {name} comes nearest.", "warn")
     if len(found.results) == 1:
         return Answer(f"One checkpoint is {asked}: {name}.", "good")
     amount = f"{len(found.results)} or more" if len(found.results) == limit else filters.grouped(len(found.results))
     return Answer(f"{amount} checkpoints are {asked}; {name} comes first.", "good")
+
+
+def _nobody(found: SearchAnswer) -> str:
+    """Who was looked at: not those projects that measured it in another way, which are named below."""
+    unasked = {name for several in found.interpretation.left_out.values() for each in several for name in each.projects}
+    if not unasked:
+        return "No checkpoint"
+    named = filters.middle(_listed(sorted(unasked)), 60)
+    return f"{named} measured it otherwise and {was(len(unasked))} not asked; of the others no checkpoint"
 
 
 def like_answer(found: SearchAnswer, brief: Brief) -> Answer:

@@ -122,6 +122,17 @@ def test_a_search_over_projects_names_those_that_measured_otherwise(session: Ses
     assert (left_out.text, left_out.projects) == ("scores.gsm8k.ours.none", ("elsewhere",))
 
 
+def test_a_time_that_nobody_said_is_said_where_the_question_speaks_of_time(session: Session) -> None:
+    run = make_run(session)
+    make_checkpoint(session, run, 1, scores={"gsm8k": 0.5}, saved_at=None)
+    make_checkpoint(session, run, 2, scores={"gsm8k": 0.5}, saved_at=at("2026-11-01T00:00:00Z"))
+    said = "Of 2 results, 1 does not say when it was saved: the time when the record arrived stands for it."
+    for query in ("since 2020-01-01", "gsm8k > 0.1 since 2020-01-01", "newest gsm8k > 0.1"):
+        answer = search(session, query)
+        assert (len(answer.results), answer.population.warnings[-1:]) == (2, (said,)), query
+    assert said not in search(session, "gsm8k > 0.1").population.warnings
+
+
 def test_where_nothing_is_strict_the_nearest_is_shown_and_says_so(session: Session) -> None:
     project = make_project(session)
     ids = [

@@ -100,7 +100,9 @@ def _say_how_understood(answer: SearchAnswer) -> None:
     if not answer.results:
         say("Nothing found. A checkpoint without scores for this is never counted as weak.")
     elif not answer.strict:
-        say("Nothing meets every condition; these come nearest.")
+        unasked = answer.interpretation.left_out
+        who = "Nothing that was asked" if unasked else "Nothing"
+        say(f"{who} meets every condition; these come nearest.")
     if answer.incomplete:
         lacking = f"{len(answer.incomplete)} more {'was' if len(answer.incomplete) == 1 else 'were'}"
         say(f"{lacking} never evaluated on a part of this; --json shows them.")

@@ -30,12 +30,16 @@ class Service:
         self._pool = urllib3.HTTPConnectionPool("127.0.0.1", int(url.rpartition(":")[2]), maxsize=32, headers=headers)
 
     def call(self, method: str, path: str, body: Any = None, fields: dict[str, str] | None = None) -> Any:
+        return json.loads(self.fetch(method, path, body, fields))
+
+    def fetch(self, method: str, path: str, body: Any = None, fields: dict[str, str] | None = None) -> bytes:
+        """The whole answer as it came: what a caller makes of it is no time of the service."""
         raw = None if body is None else json.dumps(body).encode()
         query = f"?{urlencode(fields)}" if fields else ""
         answer = self._pool.request(method, f"/api/v1{path}{query}", body=raw, retries=False)
         if answer.status >= 400:
             raise RuntimeError(f"{method} {path}: {answer.status} {answer.data[:500]!r}")
-        return json.loads(answer.data)
+        return answer.data
 
     @property
     def cpu_seconds(self) -> float:

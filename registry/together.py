@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from registry.array_inserts import compiled
 
 T = TypeVar("T")
-TURN: Final = 100  # items whose rows go together: PostgreSQL writes them while the next ones are prepared
+TURN: Final = 50  # items whose rows go together: PostgreSQL writes them while the next ones are prepared
 _WAITING: Final = "together"  # in a session's info
 
 Waiting = list[tuple[str, Mapping[str, Any]]]  # texts of statements, each with its parameters

@@ -15,7 +15,14 @@ def rests(monkeypatch: pytest.MonkeyPatch) -> Callable[[Pace | None, float], lis
 
     def measure(pace: Pace | None, piece: float) -> list[float]:
         slept: list[float] = []
-        monkeypatch.setattr(time, "sleep", slept.append)
+        really_sleep = time.sleep
+
+        def sleep(seconds: float) -> None:
+            """Noted for the measured thread alone: others of this process may sleep meanwhile."""
+            if threading.current_thread() is thread:
+                slept.append(seconds)
+            else:
+                really_sleep(seconds)
 
         def run() -> None:
             if pace is not None:
@@ -27,8 +34,10 @@ def rests(monkeypatch: pytest.MonkeyPatch) -> Callable[[Pace | None, float], lis
                 rest()
 
         thread = threading.Thread(target=run)
-        thread.start()
-        thread.join()
+        with monkeypatch.context() as patched:
+            patched.setattr(time, "sleep", sleep)
+            thread.start()
+            thread.join()
         return slept
 
     return measure

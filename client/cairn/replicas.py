@@ -8,7 +8,7 @@ from cairn.digests import DEFAULT, digest_tree
 from cairn.digests.shapes import Progress
 from cairn.errors import Invalid
 from cairn.formats.checkpoints import Listing
-from cairn.formats.checkpoints.sidecar import NAME as SIDECAR
+from cairn.formats.checkpoints.cairn_json_shape import NAME as SIDECAR
 from cairn.stores import is_url, open_source, refuse_secrets
 
 TIERS = ("local", "shared", "object")

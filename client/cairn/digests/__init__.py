@@ -18,8 +18,8 @@ from cairn.digests import local, remote
 from cairn.digests.algorithms import ALGORITHMS, DEFAULT, LibraryMissing, hasher, same_digest
 from cairn.digests.shapes import FileDigest, Progress, TreeDigest
 from cairn.formats.checkpoints import File, LocalSource, Source
+from cairn.formats.checkpoints.cairn_json_shape import NAME as SIDECAR
 from cairn.formats.checkpoints.shapes import Problem
-from cairn.formats.checkpoints.sidecar import NAME as SIDECAR
 
 __all__ = [
     "ALGORITHMS",

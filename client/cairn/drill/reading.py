@@ -13,8 +13,8 @@ from cairn.fetch import FetchFailed, fetch
 from cairn.fetch.fetch import BY_SIZE, WORKERS
 from cairn.fetch.pieces import READ_BYTES, files_to_copy, pieces_of
 from cairn.formats.checkpoints import File, Source, Unreadable
+from cairn.formats.checkpoints.cairn_json_shape import NAME as SIDECAR
 from cairn.formats.checkpoints.shapes import path_text
-from cairn.formats.checkpoints.sidecar import NAME as SIDECAR
 from cairn.stores import open_source
 from cairn.types import Manifest
 

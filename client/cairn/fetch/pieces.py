@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cairn.formats.checkpoints import File, Unreadable
+from cairn.formats.checkpoints.cairn_json_shape import NAME as SIDECAR
 from cairn.formats.checkpoints.shapes import path_text
-from cairn.formats.checkpoints.sidecar import NAME as SIDECAR
 from cairn.types import Manifest
 
 MIB = 1024 * 1024

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from cairn.client import Client
 from cairn.errors import BadSettings, CairnError
 from cairn.formats.checkpoints import File, Listing, Source, Unreadable, Unrecognised, inspect_listing
-from cairn.formats.checkpoints.sidecar import NAME as SIDECAR
+from cairn.formats.checkpoints.cairn_json_shape import NAME as SIDECAR
 from cairn.stores import is_url, open_source
 from cairn.types import CopyOption, Manifest
 

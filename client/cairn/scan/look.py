@@ -14,9 +14,9 @@ from cairn.formats.checkpoints import (
     find_format,
     inspect_listing,
 )
+from cairn.formats.checkpoints.cairn_json_shape import NAME as SIDECAR
 from cairn.formats.checkpoints.cairn_json_shape import fault_of
 from cairn.formats.checkpoints.shapes import path_text
-from cairn.formats.checkpoints.sidecar import NAME as SIDECAR
 from cairn.formats.checkpoints.steps import step_from_name
 from cairn.formats.checkpoints.words import layout_to_wire, pieces_to_wire
 from cairn.scan import names

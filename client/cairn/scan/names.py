@@ -7,7 +7,7 @@ files decide.
 import re
 from dataclasses import dataclass
 
-from cairn.formats.checkpoints.sidecar import NAME as SIDECAR
+from cairn.formats.checkpoints.cairn_json_shape import NAME as SIDECAR
 from cairn.formats.checkpoints.steps import step_from_name
 
 # Folders that no one keeps checkpoints in.

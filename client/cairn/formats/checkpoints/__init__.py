@@ -25,6 +25,7 @@ from cairn.formats.checkpoints import (
     sidecar,
     torch_save,
 )
+from cairn.formats.checkpoints.cairn_json_shape import NAME as SIDECAR
 from cairn.formats.checkpoints.shapes import (
     Finding,
     Inspection,
@@ -112,7 +113,7 @@ def inspect_listing(listing: Listing) -> Inspection:
     if reader is None:
         raise Unrecognised(_not_recognised(listing))
     # cairn.json is beside the checkpoint, not of it: its bytes and digests are not the checkpoint's.
-    own = listing.only(path for path in listing if path != sidecar.NAME) if sidecar.NAME in listing else listing
+    own = listing.only(path for path in listing if path != SIDECAR) if SIDECAR in listing else listing
     found = reader.read(own)
     problems = tuple(dict.fromkeys((*listing.problems, *found.problems)))
     return sidecar.with_identity(found.having(problems=problems), listing)

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from cairn.formats import Refused, jsonfile
-from cairn.formats.checkpoints.cairn_json_shape import fault_of
+from cairn.formats.checkpoints.cairn_json_shape import MAX_BYTES, NAME, VERSION, fault_of
 from cairn.formats.checkpoints.shapes import Unreadable
-from cairn.formats.checkpoints.sidecar import MAX_BYTES, NAME, VERSION
 from cairn.formats.checkpoints.source import Listing
 
 # What says where a checkpoint lies or when this was written; all else is registered again as it stands.

@@ -8,6 +8,11 @@ from typing import Any
 from cairn.formats.jsonfile import Repeated, TooLarge
 from cairn.numbers import NON_FINITE
 
+NAME = "cairn.json"
+VERSION = 1
+# Scores and the digests of every file of a large checkpoint.
+MAX_BYTES = 16 * 1024 * 1024
+
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PROJECT = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?Z")

@@ -7,14 +7,13 @@ only where every file is long enough for what it must hold, and even that proves
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from cairn.formats.checkpoints.counters import read_counters, wanted
 from cairn.formats.checkpoints.dcp_beside import read_beside
 from cairn.formats.checkpoints.dcp_findings import findings, layout_of, tensors_of, without_lost
-from cairn.formats.checkpoints.dcp_keys import Kind
 from cairn.formats.checkpoints.dcp_machine import MAX_BYTES
-from cairn.formats.checkpoints.dcp_metadata import DcpMetadata, FileNeed, parse
+from cairn.formats.checkpoints.dcp_metadata import FileNeed, parse
+from cairn.formats.checkpoints.dcp_part import SHARD, Part
 from cairn.formats.checkpoints.pickles import UnsafePickle
 from cairn.formats.checkpoints.shapes import Inspection, Problem, Unreadable, path_text
 from cairn.formats.checkpoints.source import MAX_READ, Listing
@@ -24,38 +23,11 @@ NAME = "torch-dcp"
 LOOKS_FOR = "a .metadata that is a pickle, or *.distcp files"
 METADATA_NAME = ".metadata"
 METADATA = re.compile(r"(__\d+)?\.metadata")
-SHARD = re.compile(r"__(?P<rank>\d+)_(?P<number>\d+)\.distcp")
 # Parts of one checkpoint by these names alone: folders of other names are checkpoints of their own.
 _PART = re.compile(
     r"(pytorch_)?model(_fsdp)?(_\d+)?|model_and_optim(izer)?|optim(izer)?(_states?)?(_\d+)?|weights|model_states?"
 )
 _LEFT_OVER = re.compile(r"(__\d+)?\.metadata\.tmp")
-
-
-@dataclass
-class Part:
-    """One folder with a `.metadata`: a whole checkpoint, or its model or optimizer (`optimizer_0/`)."""
-
-    prefix: str
-    listing: Listing
-    metadata: DcpMetadata = field(default_factory=DcpMetadata)
-    missing: list[str] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    lost: dict[Kind, list[str]] = field(default_factory=dict)  # what each missing or cut file should hold
-    understood: bool = False
-    sound: bool = True
-
-    def fault(self, path: str, reason: str) -> None:
-        self.problems.append(Problem(self.prefix + path, reason))
-        self.sound = False
-
-    def shards(self) -> list[str]:
-        return [path for path in self.listing if path.endswith(".distcp")]
-
-    def ranks(self) -> set[int]:
-        """Ranks that wrote, or that should have written."""
-        names = (*self.shards(), *self.metadata.files)
-        return {int(found["rank"]) for name in names if (found := SHARD.fullmatch(name.rpartition("/")[2]))}
 
 
 def matches(listing: Listing) -> bool:

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cairn.formats.checkpoints.dcp_keys import Kind, by_kind, kind_of
 from cairn.formats.checkpoints.dcp_metadata import DcpMetadata
+from cairn.formats.checkpoints.dcp_part import Part
 from cairn.formats.checkpoints.shapes import (
     Finding,
     Layout,
@@ -19,9 +20,6 @@ from cairn.formats.checkpoints.shapes import (
     unknown,
 )
 from cairn.formats.checkpoints.weights import Weights
-
-if TYPE_CHECKING:
-    from cairn.formats.checkpoints.dcp import Part
 
 PIECE_OF = {
     Kind.WEIGHTS: "weights",
@@ -111,7 +109,7 @@ def _of(kind: Kind, tensors: Mapping[Kind, list[str]], objects: Mapping[Kind, li
     return present(f"{path_text(names[0][:120])}{more}")
 
 
-def layout_of(parts: Sequence["Part"], counters: Mapping[str, int]) -> Layout:
+def layout_of(parts: Sequence[Part], counters: Mapping[str, int]) -> Layout:
     """Degrees with their evidence. How a tensor is cut does not tell which kind of parallelism cut it."""
     evidence: dict[str, str] = {}
     ranks = {rank for part in parts for rank in part.ranks()}
@@ -127,7 +125,7 @@ def layout_of(parts: Sequence["Part"], counters: Mapping[str, int]) -> Layout:
     return Layout(world_size=world_size, dp=dp, extra=extra)
 
 
-def _loader_degree(parts: Sequence["Part"], counters: Mapping[str, int], evidence: dict[str, str]) -> int | None:
+def _loader_degree(parts: Sequence[Part], counters: Mapping[str, int], evidence: dict[str, str]) -> int | None:
     """A loader's state is kept once for each data-parallel rank (torchtitan's `dataloader.dp_rank_0`)."""
     for name, value in counters.items():
         if name.endswith(".world_size") and value > 0:
@@ -141,7 +139,7 @@ def _loader_degree(parts: Sequence["Part"], counters: Mapping[str, int], evidenc
     return len(ranks)
 
 
-def _cuts(parts: Sequence["Part"]) -> dict[str, int]:
+def _cuts(parts: Sequence[Part]) -> dict[str, int]:
     """The most places at which weights are cut, by dimension."""
     cuts: dict[int, int] = {}
     for part in parts:

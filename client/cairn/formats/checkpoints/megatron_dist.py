@@ -9,6 +9,7 @@ from cairn.formats.checkpoints import dcp, torch_files
 from cairn.formats.checkpoints.counters import numbers_of_file
 from cairn.formats.checkpoints.dcp_findings import findings, tensors_of
 from cairn.formats.checkpoints.dcp_metadata import DcpMetadata
+from cairn.formats.checkpoints.dcp_part import SHARD
 from cairn.formats.checkpoints.documents import read_json
 from cairn.formats.checkpoints.megatron_args import Said, said_of
 from cairn.formats.checkpoints.megatron_zarr import read_zarr
@@ -62,7 +63,7 @@ def _prefix(listing: Listing) -> str | None:
             return prefix
         if prefix + METADATA in listing or prefix + COMMON not in listing:
             continue
-        if any(dcp.SHARD.fullmatch(path[len(prefix) :]) for path in listing if path.startswith(prefix)):
+        if any(SHARD.fullmatch(path[len(prefix) :]) for path in listing if path.startswith(prefix)):
             return prefix
     return None
 

@@ -6,9 +6,10 @@
 The words are those of the API. The files are believed before it: where they differ, that is said.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
+from cairn.formats.checkpoints import cairn_json
+from cairn.formats.checkpoints.cairn_json_shape import NAME
 from cairn.formats.checkpoints.shapes import (
     Finding,
     Inspection,
@@ -20,23 +21,11 @@ from cairn.formats.checkpoints.shapes import (
 )
 from cairn.formats.checkpoints.source import Listing
 
-NAME = "cairn.json"
-VERSION = 1
-# Scores and the digests of every file of a large checkpoint.
-MAX_BYTES = 16 * 1024 * 1024
-
-
-def read_identity(listing: Listing) -> Mapping[str, Any] | None:
-    """What `cairn.json` says; None where there is none. Raises `Unreadable` where it is not one of ours."""
-    from cairn.formats.checkpoints import cairn_json  # which takes its limits from here
-
-    return cairn_json.read(listing)
-
 
 def with_identity(found: Inspection, listing: Listing) -> Inspection:
     """The inspection, completed by what `cairn.json` says and told where the two differ."""
     try:
-        said = read_identity(listing)
+        said = cairn_json.read(listing)
     except Unreadable as fault:
         return found.having(problems=(*found.problems, Problem(NAME, str(fault))))
     if said is None:

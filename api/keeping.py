@@ -7,7 +7,7 @@ import click
 
 import migrations
 from api.opening import database_of, open_database
-from registry.config import Settings, read_settings
+from registry.config import read_settings
 
 
 @click.command()
@@ -35,6 +35,7 @@ def backup(file: Path | None) -> None:
 @click.option("--replace", is_flag=True, help="Even where there is a registry; on SQLite it is put aside, not deleted.")
 def restore(file: Path, replace: bool) -> None:
     """Put a backup in the place of the database. Stop the service and its workers first."""
+    from registry import tokens
     from registry.backup import restore as put_back
 
     settings = read_settings()
@@ -44,19 +45,8 @@ def restore(file: Path, replace: bool) -> None:
         click.echo(f"What was there before lies in {before}")
     opened = open_database(settings)
     click.echo(f"Restored; the database is at schema {migrations.current_revision(opened)}.")
-    if not _opens(settings):
+    with opened.read() as session:
+        opens = tokens.holds_a_token(session, settings.admin_token_file)
+    if not opens:
         make = "`cairn-server token create NAME --scope admin` makes one"
         click.echo(f"No token of it lies in {settings.admin_token_file}: {make}.")
-
-
-def _opens(settings: Settings) -> bool:
-    """Whether the admin token's file holds a token of this database."""
-    from registry import tokens
-
-    try:
-        secret = settings.admin_token_file.read_text().strip()
-        with database_of(settings).read() as session:
-            tokens.authenticate(session, secret)
-    except (OSError, tokens.Unauthenticated):
-        return False
-    return True

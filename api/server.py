@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 import migrations
-from api import keeping
+from api import examining, keeping
 from api.opening import database_of, migrate_to, open_database
 from registry.config import Settings, read_settings
 from registry.errors import RegistryError, Unavailable
@@ -144,6 +144,7 @@ def audit(limit: int) -> None:
 
 main.add_command(keeping.backup)
 main.add_command(keeping.restore)
+main.add_command(examining.doctor)
 
 
 def _project_id(session: "Session", name: str) -> int:

@@ -189,6 +189,15 @@ def ensure_admin_token(session: Session, file: Path) -> None:
     temporary.replace(file)
 
 
+def holds_a_token(session: Session, file: Path) -> bool:
+    """Whether a file holds a token of this database."""
+    try:
+        authenticate(session, file.read_text().strip())
+    except (OSError, UnicodeDecodeError, Unauthenticated):
+        return False
+    return True
+
+
 def identity_proof(file: Path, address: str, nonce: str) -> str:
     """What only a service that can read the admin token's file can say: hex of HMAC-SHA256 over address and nonce.
 

@@ -55,6 +55,7 @@ LAYERS = (
     "recovery",
     "watches",
     "integrations",
+    "health",
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms.split()}
 

@@ -58,7 +58,7 @@ def find_credential(uri: str, environ: Mapping[str, str] | None = None) -> Crede
     host, port = _authority(uri)
     path = env.get("CAIRN_TRACKER_CREDENTIALS")
     if path:
-        known = _read(Path(path))
+        known = read_file(Path(path))
         for name in (f"{host}:{port}", host):
             if name in known:
                 return known[name]
@@ -81,7 +81,8 @@ def _authority(uri: str) -> tuple[str, int]:
         return "", -1
 
 
-def _read(path: Path) -> dict[str, Credential]:
+def read_file(path: Path) -> dict[str, Credential]:
+    """The secrets of each host. Raises BadCredentials, also where others than its owner may read the file."""
     try:
         if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise BadCredentials(f"{path} may be read by others than its owner; chmod 600 it.")

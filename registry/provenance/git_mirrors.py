@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -70,9 +71,21 @@ def find_mirror(mirrors: Path, remote: str) -> Path | None:
     root = mirrors.resolve()
     for last in (f"{parts[-1]}.git", parts[-1]):
         folder = root.joinpath(*parts[:-1], last)
-        if (folder / "HEAD").is_file() and (folder / "objects").is_dir() and folder.resolve() == folder:
+        if _is_repository(folder) and folder.resolve() == folder:
             return folder
     return None
+
+
+def list_mirrors(mirrors: Path) -> Iterator[Path]:
+    """Every bare repository below the folder `mirrors`."""
+    for place, folders, _ in os.walk(mirrors):
+        if _is_repository(Path(place)):
+            folders.clear()  # what is inside one is git's
+            yield Path(place)
+
+
+def _is_repository(folder: Path) -> bool:
+    return (folder / "HEAD").is_file() and (folder / "objects").is_dir()
 
 
 def diff_commits(mirror: Path, old: str, new: str) -> CodeDiff:

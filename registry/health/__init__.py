@@ -1,0 +1,1 @@
+"""Whether this installation is well: looked at, never changed. What `cairn-server doctor` prints."""

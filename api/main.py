@@ -11,6 +11,7 @@ from api import limits, openapi, problems
 from api.callers import RecentCallers
 from api.deps import CallerDep
 from api.later import LaterRoutes
+from api.measuring import Measured, Requests
 from api.room import PREFIX
 from api.routes import aliases, checkpoints, health, incidents, jobs, runs, storage, trackers
 from registry.config import Settings
@@ -81,6 +82,7 @@ def create_app(settings: Settings, database: Database | None = None) -> FastAPI:
     app.state.keep_decision = keep_decision
     app.state.database = database or Database(settings.database_url)
     app.state.callers = RecentCallers()
+    app.state.requests = Requests()
     problems.install(app)
     pages.install_problems(app)
     later = LaterRoutes(app, routes_of_decisions)
@@ -89,5 +91,6 @@ def create_app(settings: Settings, database: Database | None = None) -> FastAPI:
     app.router.routes.append(later)
     app.state.later = later
     app.add_middleware(limits.BodyLimit, limit=settings.max_body_bytes)
+    app.add_middleware(Measured, requests=app.state.requests)
     app.openapi = lambda: openapi.describe(app, later)  # type: ignore[method-assign]
     return app

@@ -1,14 +1,17 @@
-"""Whether the service lives, whether it is ready, and whether it is the one that it should be. No token needed."""
+"""Whether the service lives, is ready, and is the one that it should be: no token needed. Its figures need one."""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from fastapi.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 import migrations
-from api.deps import DatabaseDep, SettingsDep
+from api.deps import CallerDep, DatabaseDep, SettingsDep
+from api.measuring import Answered, exposition
 from api.problems import problem_response, translate
 from registry import tokens
+from registry.db import Database
 from registry.errors import Unavailable
 
 router = APIRouter(tags=["health"])
@@ -49,3 +52,23 @@ async def identity(
     # Here and not in a thread: clients wait for it on every new connection, and the file has one line.
     host, port = request.scope["server"]  # where this connection ends, not where the caller says it went
     return JSONResponse({"proof": tokens.identity_proof(settings.admin_token_file, f"{host}:{port}", nonce)})
+
+
+@router.get("/metrics", include_in_schema=False)
+async def metrics(request: Request, caller: CallerDep, database: DatabaseDep) -> Response:
+    """Figures for Prometheus: of the registry at this moment, and of what this process has answered.
+
+    With a token of scope read that is bound to no project, as `authorization: {credentials_file: …}` of a scrape.
+    """
+    if caller.project_ids is not None:
+        raise tokens.ProjectForbidden(f"Token {caller.name!r} is bound to projects; figures are of all of them.")
+    answered = request.app.state.requests.copy()
+    body = await run_in_threadpool(_figures, database, answered, request.app.version)
+    return Response(body, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _figures(database: Database, answered: Answered, version: str) -> bytes:
+    from registry.health.figures import read_figures
+
+    with database.read() as session:
+        return exposition(read_figures(session), answered, version)

@@ -32,7 +32,7 @@ def backup(file: Path | None) -> None:
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--replace", is_flag=True, help="Even where there is a registry; on SQLite it is put aside, not deleted.")
+@click.option("--replace", is_flag=True, help="Even where there is a registry, which is put aside first.")
 def restore(file: Path, replace: bool) -> None:
     """Put a backup in the place of the database. Stop the service and its workers first."""
     from registry import tokens
@@ -40,7 +40,7 @@ def restore(file: Path, replace: bool) -> None:
 
     settings = read_settings()
     database = database_of(settings)
-    before = put_back(database.url, file, replace=replace)
+    before = put_back(database.url, file, replace=replace, aside=settings.home)
     if before is not None:
         click.echo(f"What was there before lies in {before}")
     opened = open_database(settings)

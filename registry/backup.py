@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import URL
+from sqlalchemy import URL, NullPool, create_engine, text
 
 from registry.errors import Conflict, Invalid, Unavailable
 
@@ -30,6 +30,11 @@ class BadBackup(Invalid):
 class BackupExists(Conflict):
     code = "backup-exists"
     title = "There is a file of that name"
+
+
+class CannotWrite(Invalid):
+    code = "backup-cannot-be-written"
+    title = "The backup cannot be written there"
 
 
 class DatabaseInUse(Conflict):
@@ -61,13 +66,16 @@ def back_up(url: URL, target: Path) -> Contents | None:
     """Write the whole database to a new file that only its owner can read, and has its name only once it is whole.
 
     Gives what it holds; None where only PostgreSQL's own programs can tell.
-    Raises BackupExists, ProgramFailed, BadBackup.
+    Raises BackupExists, CannotWrite, ProgramFailed, BadBackup.
     """
     if target.exists():
         raise BackupExists(f"{target} is there already; name another file.")
     part = target.with_name(f"{target.name}.part")
-    part.unlink(missing_ok=True)
-    os.close(os.open(part, os.O_CREAT | os.O_WRONLY, 0o600))
+    try:
+        part.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_CREAT | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise CannotWrite(f"{target.parent} takes no file: {error.strerror}. Name one in a folder that does.") from None
     try:
         if url.get_backend_name() == "sqlite":
             _copy_sqlite(Path(url.database or ""), part)
@@ -83,21 +91,17 @@ def back_up(url: URL, target: Path) -> Contents | None:
     return contents
 
 
-def restore(url: URL, source: Path, *, replace: bool) -> Path | None:
-    """Put a copy in the place of the database; where the one before lies now (SQLite), None where there was none.
+def restore(url: URL, source: Path, *, replace: bool, aside: Path) -> Path | None:
+    """Put a copy in the place of the database; where the one before lies now, None where there was none.
 
-    `replace`: even where that holds a registry. Raises BadBackup, NotEmpty, DatabaseInUse, ProgramFailed.
+    `replace`: even where that holds a registry. It is kept first: SQLite's file beside the new one, PostgreSQL's as an
+    archive in the folder `aside`. Raises BadBackup, NotEmpty, DatabaseInUse, CannotWrite, ProgramFailed.
     """
     if not source.is_file():
         raise BadBackup(f"{source} is no file.")
     if url.get_backend_name() == "sqlite":
         return _restore_sqlite(Path(url.database or ""), source, replace=replace)
-    with source.open("rb") as file:
-        if file.read(5) != b"PGDMP":
-            raise BadBackup(f"{source} is no archive of pg_dump, and CAIRN_DATABASE_URL names a PostgreSQL database.")
-    options = ["--clean", "--if-exists"] if replace else []
-    _run("pg_restore", url, ["--no-owner", "--single-transaction", "--exit-on-error", *options, str(source)])
-    return None
+    return _restore_postgresql(url, source, replace=replace, aside=aside)
 
 
 def look_into(file: Path) -> Contents:
@@ -168,6 +172,43 @@ def _holds_a_registry(database: Path) -> bool:
         return look_into(database).projects > 0
     except BadBackup:
         return database.stat().st_size > 0
+
+
+def _restore_postgresql(url: URL, source: Path, *, replace: bool, aside: Path) -> Path | None:
+    with source.open("rb") as file:
+        if file.read(5) != b"PGDMP":
+            raise BadBackup(f"{source} is no archive of pg_dump, and CAIRN_DATABASE_URL names a PostgreSQL database.")
+    others, filled = _look_at_postgresql(url)
+    if others:
+        who = f"{others} other connections" if others > 1 else "another connection"
+        raise DatabaseInUse(f"The database has {who}. Stop the service and its workers first, on every host.")
+    if filled and not replace:
+        raise NotEmpty("The database holds a registry. Give --replace to put it aside and take the backup instead.")
+    before = None
+    if filled:
+        before = aside / f"cairn.before-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.dump"
+        back_up(url, before)
+    _run("pg_restore", url, ["--no-owner", "--single-transaction", "--exit-on-error", *_CLEAN, str(source)])
+    return before
+
+
+_CLEAN: Final = ("--clean", "--if-exists")  # the empty tables of a first start are in the way too
+
+
+def _look_at_postgresql(url: URL) -> tuple[int, bool]:
+    """How many others are connected, and whether there is a project."""
+    engine = create_engine(url, poolclass=NullPool, connect_args={"connect_timeout": 5})
+    with engine.connect() as connection:
+        others = connection.execute(text(_OTHERS)).scalar_one()
+        there = connection.execute(text("SELECT to_regclass('project') IS NOT NULL")).scalar_one()
+        filled = there and connection.execute(text("SELECT EXISTS (SELECT FROM project)")).scalar_one()
+    return others, bool(filled)
+
+
+_OTHERS: Final = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+"""
 
 
 def _run(program: str, url: URL, options: Sequence[str]) -> None:

@@ -77,23 +77,51 @@ def filled(tmp_path: Path) -> tuple[Home, Path]:
     return home, copy
 
 
-def test_a_registry_is_replaced_only_where_that_is_said(filled: tuple[Home, Path]) -> None:
-    home, copy = filled
+def fill(home: Home, copy: Path) -> None:
+    """One checkpoint in the registry, a backup of that, then another checkpoint."""
+    with serving(on_path(home)) as service:
+        assert service.call("POST", "/checkpoints:batch", batch(1))[0] == 200
+    done = home.run("backup", str(copy))
+    assert done.returncode == 0, done.stderr
+    with serving(home) as service:
+        assert service.call("POST", "/checkpoints:batch", batch(2))[0] == 200
+
+
+def test_a_registry_is_replaced_only_where_that_is_said_and_kept_even_then(home: Home, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    fill(home, copy)
     done = home.run("restore", str(copy))
     assert done.returncode == 1
+    assert "There is a registry already" in done.stderr
     assert "--replace" in done.stderr
     done = home.run("restore", str(copy), "--replace")
     assert done.returncode == 0
+    assert steps_of(home) == [1]
     before = Path(done.stdout.splitlines()[0].rpartition(" ")[2])
-    assert sqlite3.connect(before).execute("SELECT step FROM checkpoint").fetchall() == [(1,)]
+    assert home.run("restore", str(before), "--replace").returncode == 0
+    assert steps_of(home) == [1, 2]
 
 
-def test_a_database_in_use_is_not_replaced(filled: tuple[Home, Path]) -> None:
-    home, copy = filled
+def test_a_database_in_use_is_not_replaced(home: Home, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    fill(home, copy)
     with serving(home) as service:
         done = home.run("restore", str(copy), "--replace")
         assert (done.returncode, service.call("GET", "/checkpoints")[0]) == (1, 200)
+    assert "The database is in use" in done.stderr
     assert "Stop the service" in done.stderr
+    assert steps_of(home) == [1, 2]
+
+
+@pytest.mark.parametrize("place", ["none/copy.db", "file/copy.db"])
+def test_a_backup_that_cannot_be_written_is_one_line(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    home = fresh_home(tmp_path)
+    assert home.run("migrate").returncode == 0
+    done = home.run("backup", str(tmp_path / place))
+    assert done.returncode == 1
+    assert done.stderr.startswith("The backup cannot be written there: ")
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("wrong", ["cut", "text", "another", "absent"])

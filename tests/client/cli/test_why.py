@@ -195,3 +195,21 @@ def test_how_the_candidate_was_made_is_said_first(live: Client, project: str, cl
     assert "Lineage: the candidate was quantised from the baseline." in err
     said = "lineage.quantised_from (the candidate was quantised from the baseline)"
     assert f"Suspect (some, 100 % of the suspicion): {said}" in err
+
+
+def test_two_that_share_no_benchmark_are_no_good_news(live: Client, project: str, cli: Cli) -> None:
+    live.register_checkpoint(live.create_run(project, "a"), 1, scores={"gsm8k": 0.6})
+    live.register_checkpoint(live.create_run(project, "b"), 1, scores={"mmlu": 0.1})
+    code, out, _ = cli("why", f"{project}/a@1", f"{project}/b@1")
+    assert (code, out.splitlines()[-1]) == (1, "Nothing can be said: no benchmark was measured on both.")
+
+
+def test_scores_under_other_conditions_are_no_good_news_either(live: Client, project: str, cli: Cli) -> None:
+    def scored(shots: int) -> list[dict[str, Any]]:
+        return [{"benchmark": "gsm8k", "metric": "acc", "value": 0.5, "n_shot": shots}]
+
+    live.register_checkpoint(live.create_run(project, "a"), 1, scores=scored(0))
+    live.register_checkpoint(live.create_run(project, "b"), 1, scores=scored(8))
+    code, out, _ = cli("why", f"{project}/a@1", f"{project}/b@1")
+    assert code == 1
+    assert "no score of one is comparable with one of the other: gsm8k.acc" in out

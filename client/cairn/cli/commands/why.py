@@ -14,6 +14,7 @@ from cairn.types import Bisect, Comparison, ScoreChange, Suspect
 
 FELL = ("regressed", "suspected")
 NOT_SURE = 1
+NO_RESULT = 1
 
 
 @click.command()
@@ -98,10 +99,15 @@ def _name(row: ScoreChange) -> str:
 def _explain(answer: Comparison, as_json: bool) -> int:
     if as_json:
         print_json(answer.raw)
-        return 0
-    for line in _told(answer):
-        click.echo(line)
-    return 0
+    else:
+        for line in _told(answer):
+            click.echo(line)
+    return 0 if _compared(answer) else NO_RESULT
+
+
+def _compared(answer: Comparison) -> bool:
+    """Whether any score of one could be held against one of the other."""
+    return any(each.verdict != "not_comparable" for each in answer.scores)
 
 
 def _told(answer: Comparison) -> Iterator[str]:
@@ -109,6 +115,9 @@ def _told(answer: Comparison) -> Iterator[str]:
         yield f"{lineage[:1].upper()}{lineage[1:]}."
     fallen = [each for each in answer.capabilities if each.verdict in FELL]
     single = [each for each in answer.scores if each.verdict in FELL]
+    if not _compared(answer):
+        yield _nothing_compared(answer)
+        return
     if not fallen and not single:
         yield "Nothing fell beyond its uncertainty."
         rest = [each for each in answer.scores if each.verdict in ("inconclusive", "not_comparable")]
@@ -128,6 +137,13 @@ def _told(answer: Comparison) -> Iterator[str]:
     if len(answer.suspects) > 8:
         yield f"  and {len(answer.suspects) - 8} weaker; `cairn compare` shows all."
     yield "Only reverting one and training a short branch confirms it."
+
+
+def _nothing_compared(answer: Comparison) -> str:
+    if not answer.scores:
+        return "Nothing can be said: no benchmark was measured on both."
+    rows = ", ".join(f"{_name(each)} ({each.why})" for each in answer.scores[:3])
+    return f"Nothing can be said: no score of one is comparable with one of the other: {rows}."
 
 
 def _suspect(place: int, suspect: Suspect) -> Iterator[str]:

@@ -21,7 +21,7 @@ class TwoProjects(Invalid):
     title = "A search stays within one project"
 
 
-@router.post("/bisects", response_model=BisectOut, responses=CREATED)
+@router.post("/bisects", response_model=BisectOut, responses=CREATED, summary="Start Bisect")
 def start(body: Annotated[BisectIn, json_body(BisectIn)], session: WriteSessionDep, caller: WriterDep) -> Response:
     """Start a search; the same question again goes on where it was.
 
@@ -47,7 +47,7 @@ def start(body: Annotated[BisectIn, json_body(BisectIn)], session: WriteSessionD
     return created(BisectOut.from_answer(found), is_new)
 
 
-@router.get("/bisects/{bisect_id}", response_model=BisectOut)
+@router.get("/bisects/{bisect_id}", response_model=BisectOut, summary="Get Bisect")
 def get(bisect_id: str, session: SessionDep, caller: CallerDep) -> Response:
     """How a search stands, with every score that has arrived until now."""
     number = ids.id_or(bisect_id, BisectNotFound)

@@ -25,7 +25,7 @@ NameQuery = Annotated[str, Query(max_length=512, pattern=NO_NUL)]
 IdQuery = Annotated[str, Query(max_length=64, pattern=NO_NUL)]
 
 
-@router.post("/drills", response_model=DrillOut, responses=CREATED)
+@router.post("/drills", response_model=DrillOut, responses=CREATED, summary="Record Drill")
 def record(body: Annotated[DrillIn, json_body(DrillIn)], session: WriteSessionDep, caller: WriterDep) -> Response:
     """Record a rehearsed restore. The same `key` and content again answers 200; other content 409 `drill-exists`.
 
@@ -38,7 +38,7 @@ def record(body: Annotated[DrillIn, json_body(DrillIn)], session: WriteSessionDe
     return created(DrillOut.from_row(row), made)
 
 
-@router.get("/drills", response_model=DrillPage)
+@router.get("/drills", response_model=DrillPage, summary="List Drills")
 def drills(
     session: SessionDep,
     caller: CallerDep,
@@ -66,7 +66,7 @@ def drills(
     return answer(DrillPage.model_construct(items=[DrillItem.from_row(row) for row in rows], next_cursor=more))
 
 
-@router.get("/drills/{drill_id}", response_model=DrillOut)
+@router.get("/drills/{drill_id}", response_model=DrillOut, summary="Get Drill")
 def drill(drill_id: str, session: SessionDep, caller: CallerDep) -> Response:
     """One drill, with the losses of its steps."""
     number = ids.id_or(drill_id, DrillNotFound)

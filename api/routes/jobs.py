@@ -64,7 +64,7 @@ def cancel_job(job_id: str, session: WriteSessionDep, caller: WriterDep) -> Resp
     return answer(JobOut.from_row(queue.cancel_job(session, job.id)))
 
 
-@router.get("/workers", response_model=WorkerPage)
+@router.get("/workers", response_model=WorkerPage, summary="List Workers")
 def workers(session: SessionDep, caller: CallerDep) -> Response:
     """The workers of the last day: jobs wait where none is alive."""
     rows = list_workers(session)

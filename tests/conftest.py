@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from sqlalchemy.orm import Session
 
@@ -15,6 +16,17 @@ from registry.db import Database
 from tests.databases import BACKENDS, fresh_database, postgresql_server, rolled_back
 
 os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
+
+# The same examples each time, and none too slow: whether the suite passes says something of the code and not of chance.
+# To look for new ones: HYPOTHESIS_PROFILE=default, or --hypothesis-seed=1.
+hypothesis.settings.register_profile(
+    "cairn",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],  # of a busy machine
+)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "cairn"))
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,7 +23,9 @@ from sqlalchemy import make_url
 
 from migrations import HEAD
 from registry.config import BadSetting, default_home, read_settings
+from tests.client.until import until
 from tests.databases import BACKENDS, run_sql
+from tests.ports import held_port
 
 COMMAND = str(Path(sys.executable).with_name("cairn-server"))
 LINK = re.compile(r"http://127\.0\.0\.1:\d+(/login\?code=\S+)")
@@ -39,7 +41,7 @@ class Home:
     def run(self, *arguments: str, **settings: str) -> "subprocess.CompletedProcess[str]":
         environment = self.environment | settings
         return subprocess.run(
-            [COMMAND, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
+            [COMMAND, *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False
         )
 
     @property
@@ -67,20 +69,21 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
 
 
 class Service:
-    """A running service, and calls to it."""
+    """A running service, and calls to it, each on a connection of its own: an idle one may be closed at any moment."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", port: int, log: Path, token: str) -> None:
         self.process, self.log, self.token = process, log, token
-        self._pool = urllib3.HTTPConnectionPool("127.0.0.1", port, maxsize=8, retries=False, timeout=30)
+        self._pool = urllib3.HTTPConnectionPool("127.0.0.1", port, maxsize=8, retries=False, timeout=60)
 
     def call(self, method: str, path: str, body: Any = None, token: str | None = None) -> tuple[int, Any]:
-        headers = {"Authorization": f"Bearer {token or self.token}"}
+        headers = {"Authorization": f"Bearer {token or self.token}", "Connection": "close"}
         raw = None if body is None else json.dumps(body).encode()
         answer = self._pool.request(method, f"/api/v1{path}", body=raw, headers=headers)
         return answer.status, json.loads(answer.data)
 
     def page(self, path: str, cookie: str = "") -> urllib3.BaseHTTPResponse:
-        return self._pool.request("GET", path, headers={"Cookie": cookie} if cookie else {}, redirect=False)
+        headers = {"Connection": "close"} | ({"Cookie": cookie} if cookie else {})
+        return self._pool.request("GET", path, headers=headers, redirect=False)
 
     def printed(self, pattern: "re.Pattern[str]") -> str:
         found = pattern.search(self.log.read_text())
@@ -90,24 +93,22 @@ class Service:
 
 @contextmanager
 def serving(home: Home) -> Iterator[Service]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = home.folder.parent / f"log-{port}"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [COMMAND, "serve"], env=home.environment | {"CAIRN_PORT": str(port)}, stdout=out, stderr=out
-        )
-    try:
-        _wait_until_ready(process, port, log)
-        yield Service(process, port, log, home.admin_token)
-    finally:
-        process.kill()
-        process.wait(30)
+    with held_port() as port:
+        log = home.folder.parent / f"log-{port}"
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [COMMAND, "serve"], env=home.environment | {"CAIRN_PORT": str(port)}, stdout=out, stderr=out
+            )
+        try:
+            _wait_until_ready(process, port, log)
+            yield Service(process, port, log, home.admin_token)
+        finally:
+            process.kill()
+            process.wait(60)
 
 
 def _wait_until_ready(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
         try:
             answer = urllib3.request("GET", f"http://127.0.0.1:{port}/health/ready", retries=False, timeout=5)
@@ -161,9 +162,8 @@ def test_a_kill_takes_nothing_that_was_acknowledged_and_the_next_start_goes_on(h
         threads = [threading.Thread(target=record, args=(first,)) for first in range(4)]
         for thread in threads:
             thread.start()
-        while len(acknowledged) < 40:
-            assert service.process.poll() is None, service.log.read_text()
-            time.sleep(0.01)
+        until(lambda: len(acknowledged) >= 40 or service.process.poll() is not None)
+        assert service.process.poll() is None, service.log.read_text()
         killed.set()
         os.kill(service.process.pid, signal.SIGKILL)
         for thread in threads:
@@ -189,7 +189,7 @@ def test_a_kill_takes_nothing_that_was_acknowledged_and_the_next_start_goes_on(h
 def test_a_term_signal_ends_the_service_in_order(home: Home) -> None:
     with serving(home) as service:
         service.process.terminate()
-        assert service.process.wait(30) in (0, -signal.SIGTERM)
+        assert service.process.wait(60) in (0, -signal.SIGTERM)
         assert "Traceback" not in service.log.read_text()
 
 
@@ -201,7 +201,7 @@ def test_the_service_itself_opens_a_lost_incident_and_a_heartbeat_closes_it(home
         service.call("POST", f"/runs/{run['id']}/attempts", {"key": "a"})
         path = f"/runs/{run['id']}/attempts/1"
         service.call("PATCH", path, {"heartbeat_at": utc_now(), "step": 7})
-        incidents = until(lambda: service.call("GET", "/incidents?open=true")[1]["items"])
+        incidents = until(lambda: service.call("GET", "/incidents?open=true")[1]["items"], 180)
         assert [(each["kind"], each["last_step"], each["opened_by"]) for each in incidents] == [("lost", 7, "cairn")]
         service.call("PATCH", path, {"heartbeat_at": utc_now(), "step": 8})
         _, closed = service.call("GET", f"/incidents/{incidents[0]['id']}")
@@ -211,15 +211,6 @@ def test_the_service_itself_opens_a_lost_incident_and_a_heartbeat_closes_it(home
 
 def utc_now() -> str:
     return datetime.now(UTC).isoformat()
-
-
-def until(found: Callable[[], Any], seconds: float = 120) -> Any:
-    """What comes to be there, within a time that only a failure takes."""
-    deadline = time.monotonic() + seconds
-    while not (value := found()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return value
 
 
 def test_migrate_goes_up_and_down(home: Home) -> None:
@@ -252,6 +243,10 @@ def test_tokens_are_made_listed_and_revoked(home: Home) -> None:
     audit = home.run("audit").stdout
     assert [line.split()[2] for line in audit.splitlines()][:2] == ["token.revoke", "token.create"]
     assert secret not in audit
+    assert audit.splitlines()[0].split()[3:] == ["-", robot[0]]  # of no project, and which token it was
+    assert len(home.run("audit", "--subject", robot[0]).stdout.splitlines()) == 2
+    assert home.run("audit", "--project", "p").stdout == ""
+    assert "is no id" in home.run("audit", "--subject", "x").stderr
 
 
 def test_a_fresh_login_link_can_be_had_at_any_time(home: Home) -> None:

@@ -82,7 +82,7 @@ def test_after_the_database_dropped_its_connections_one_answer_is_503_and_the_ne
         with committed_database.write() as session:
             session.execute(
                 text(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"  # returns when they are gone
                     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
                 )
             )

@@ -1,9 +1,11 @@
 """The watching thread: what a round does, and that nothing ends it but its own stop."""
 
 import logging
+import threading
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import event
 
 from api.watchdog import Watchdog, look
 from registry.db import Database, now
@@ -34,13 +36,17 @@ def test_a_round_over_a_registry_at_rest_does_not_take_the_writer(
 
 
 def test_a_database_that_is_away_ends_no_watch_and_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    away = Database("sqlite:////nowhere/at/all.db")
+    away, rounds = Database("sqlite:////nowhere/at/all.db"), threading.Semaphore(0)
+    event.listen(away.reader, "do_connect", lambda *_: rounds.release())
     with caplog.at_level(logging.WARNING, logger="cairn.watchdog"):
         watchdog = Watchdog(away, 0.001, 120)
         watchdog.start()
-        watchdog.join(0.5)
-        assert watchdog.is_alive()
-        watchdog.stop()
+        try:
+            assert all(rounds.acquire(timeout=60) for _ in range(5))
+        finally:
+            watchdog.stop()
+            watchdog.join(60)
     assert not watchdog.is_alive()
-    assert [record.getMessage() for record in caplog.records] == ["could not look for lost attempts: OperationalError"]
+    said = [record.getMessage() for record in caplog.records if record.name == "cairn.watchdog"]
+    assert said == ["could not look for lost attempts: OperationalError"]
     away.dispose()

@@ -20,6 +20,7 @@ from registry.tokens import issue_token
 from registry.types import Scope
 from registry.watches.look import close_look, look
 from tests.api.conftest import client_of
+from tests.client.until import until
 from tests.factories import at, make_checkpoint, make_project, make_run
 
 
@@ -172,19 +173,20 @@ def test_the_serving_process_looks_by_itself(committed_database: Database) -> No
         stand_watch(session, run.project_id, WatchSpec(run_id=run.id), actor="ann")
         for step, value in enumerate([0.6] * 6 + [0.5], 1):
             make_checkpoint(session, run, 1000 * step, scores=[gsm8k(value)])
+
+    def found() -> int:
+        with committed_database.read() as session:
+            return len(list_findings(session, None))
+
     lookout = Lookout(committed_database, every_seconds=0.01)
     lookout.start()
     try:
-        for _ in range(3000):
-            with committed_database.read() as session:
-                if list_findings(session, None):
-                    break
-            lookout.join(0.01)
+        until(found)
     finally:
         lookout.stop()
+        lookout.join(60)
     assert not lookout.is_alive()
-    with committed_database.read() as session:
-        assert len(list_findings(session, None)) == 1
+    assert found() == 1
 
 
 def test_the_production_model_got_worse_at_math_yesterday_is_one_call(client: TestClient, database: Database) -> None:

@@ -3,24 +3,12 @@
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from tests.client.until import until
 from tests.test_server import COMMAND, Service, fresh_home, serving
 
 API_RUN = {"project": "p", "name": "a"}
-
-
-def until(what: Callable[[], Any], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = what()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError("it did not come to that in time")
 
 
 def alive(service: Service) -> list[str]:
@@ -41,15 +29,15 @@ def is_running(pid: int) -> bool:
 def test_serve_keeps_a_worker_beside_itself_that_ends_with_it_even_by_a_kill(tmp_path: Path) -> None:
     home = fresh_home(tmp_path)
     with serving(home) as service:
-        (worker,) = until(lambda: alive(service))
+        (worker,) = until(lambda: alive(service), 180)
         service.call("POST", "/projects", {"name": "p"})
         body = {"kind": "mlflow", "project": "p", "experiment": "e"}  # of a tracker whose address nobody set
         job = service.call("POST", "/imports/tracker", body)[1]["id"]
-        ended = until(lambda: (found := service.call("GET", f"/jobs/{job}")[1])["error"] and found)
+        ended = until(lambda: (found := service.call("GET", f"/jobs/{job}")[1])["error"] and found, 180)
         assert (ended["state"], ended["error_code"]) == ("failed", "tracker-answer-unknown")
         os.kill(pid_of(worker), signal.SIGKILL)
-        other = until(lambda: [name for name in alive(service) if name != worker])[0]
-    until(lambda: not is_running(pid_of(other)))
+        other = until(lambda: [name for name in alive(service) if name != worker], 180)[0]
+    until(lambda: not is_running(pid_of(other)), 180)
 
 
 def test_the_worker_beside_serve_can_be_switched_off_and_others_started(tmp_path: Path) -> None:
@@ -58,11 +46,11 @@ def test_the_worker_beside_serve_can_be_switched_off_and_others_started(tmp_path
     with serving(home) as service:
         workers = [subprocess.Popen([COMMAND, "worker"], env=home.environment) for _ in range(2)]
         try:
-            names = until(lambda: (found := alive(service)) and len(found) == 2 and found)
+            names = until(lambda: (found := alive(service)) and len(found) == 2 and found, 180)
             assert {pid_of(name) for name in names} == {each.pid for each in workers}
             for each in workers:
                 each.send_signal(signal.SIGTERM)
-            assert [each.wait(30) for each in workers] == [0, 0]
+            assert [each.wait(60) for each in workers] == [0, 0]
         finally:
             for each in workers:
                 each.kill()

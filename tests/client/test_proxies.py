@@ -25,7 +25,7 @@ def test_a_service_elsewhere_is_asked_through_the_proxy(
 ) -> None:
     through(monkeypatch, faults, **{name: value})
     faults.replies = [Reply(200, RUN)]
-    with Client("http://cairn.example.org", "t", timeout=2, retries=ONCE) as client:
+    with Client("http://cairn.example.org", "t", timeout=60, retries=ONCE) as client:
         assert client.get_run("r1").name == "a"
     assert faults.seen[0].path == "http://cairn.example.org/api/v1/runs/r1"
     assert faults.seen[0].headers["Authorization"] == "Bearer t"
@@ -37,7 +37,7 @@ def test_a_service_with_tls_is_asked_for_by_a_tunnel_and_the_token_stays_inside(
     through(monkeypatch, faults, HTTPS_PROXY="http://me:p%40ss@PROXY_ADDRESS", HTTP_PROXY="http://127.0.0.1:9")
     faults.replies = [Reply(403, b"no")]
     with (
-        Client("https://cairn.example.org", "t", timeout=2, retries=ONCE) as client,
+        Client("https://cairn.example.org", "t", timeout=60, retries=ONCE) as client,
         pytest.raises(cairn.ConnectionFailed, match="proxy that HTTP_PROXY or HTTPS_PROXY names") as caught,
     ):
         client.get_run("r1")
@@ -55,7 +55,7 @@ def test_no_proxy_names_what_is_asked_directly(
 ) -> None:
     through(monkeypatch, faults, HTTP_PROXY="http://PROXY_ADDRESS", NO_PROXY=no_proxy)
     with (
-        Client("http://cairn.example.org:1", "t", timeout=2, retries=ONCE) as client,
+        Client("http://cairn.example.org:1", "t", timeout=60, retries=ONCE) as client,
         pytest.raises(cairn.ConnectionFailed),
     ):
         client.get_run("r1")
@@ -67,7 +67,7 @@ def test_this_machine_is_never_asked_through_a_proxy(
 ) -> None:
     through(monkeypatch, elsewhere, HTTP_PROXY="http://PROXY_ADDRESS", http_proxy="http://PROXY_ADDRESS")
     faults.replies = [Reply(200, RUN)]
-    with Client(faults.url, "t", timeout=2, retries=ONCE) as client:
+    with Client(faults.url, "t", timeout=60, retries=ONCE) as client:
         assert client.get_run("r1").name == "a"
     assert elsewhere.seen == []
 
@@ -76,7 +76,7 @@ def test_this_machine_is_never_asked_through_a_proxy(
 def test_a_proxy_that_cannot_be_used_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("HTTP_PROXY", value)
     with (
-        Client("http://cairn.example.org", "t", timeout=2, retries=ONCE) as client,
+        Client("http://cairn.example.org", "t", timeout=60, retries=ONCE) as client,
         pytest.raises(cairn.BadSettings, match="HTTP_PROXY names no proxy") as caught,
     ):
         client.get_run("r1")

@@ -17,8 +17,9 @@ from cairn.formats.checkpoints import LocalSource, Unreadable, inspect
 from cairn.scan import scan
 from cairn.stores import open_source
 
-from tests.client.object_store import BUCKET, free_ports, objects_below
+from tests.client.object_store import BUCKET, objects_below
 from tests.client.scan.trees import fixture
+from tests.ports import held_port
 
 READY_SECONDS = 60
 # Of every installation of the emulator, as documented: nobody's secret.
@@ -32,7 +33,11 @@ def azure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     program = shutil.which("azurite-blob")
     if program is None:
         pytest.skip("Azurite is not installed (npm install -g azurite)")
-    (port,) = free_ports(1)
+    with held_port() as port:
+        yield from _running(program, port, monkeypatch, tmp_path)
+
+
+def _running(program: str, port: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     command = [program, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--inMemoryPersistence"]
     command += ["--skipApiVersionCheck", "--disableTelemetry", "--silent"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

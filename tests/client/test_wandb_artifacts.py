@@ -11,7 +11,7 @@ from cairn.wandb_artifacts import aliases_of, log_reference
 
 TRAINING = """
 import math, os, pathlib
-os.environ |= {"WANDB_MODE": "offline", "WANDB_SILENT": "true"}
+os.environ |= {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "WANDB__SERVICE_WAIT": "300"}
 import wandb
 from cairn.wandb_artifacts import log_reference
 run = wandb.init(project="llm", entity="team")
@@ -32,7 +32,7 @@ print(log_reference(folder, step=400))
 def logged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], str]:
     pytest.importorskip("wandb", reason="the extra wandb is not installed")
     folder = tmp_path_factory.mktemp("training")
-    done = subprocess.run([sys.executable, "-c", TRAINING], cwd=folder, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", TRAINING], cwd=folder, capture_output=True, text=True, timeout=400)
     assert done.returncode == 0, done.stderr
     return folder, done.stdout.split(), done.stderr
 

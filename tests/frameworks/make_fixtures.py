@@ -7,7 +7,6 @@ They are committed, so that every reader is tested where no torch is installed. 
 
 import os
 import shutil
-import socket
 import sys
 import tempfile
 import warnings
@@ -15,10 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": ""}
+sys.path.insert(0, str(Path(__file__).parents[2]))  # as a script it finds only what lies beside it
 
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
+
+from tests.ports import held_port
 
 FOLDER = Path(__file__).parents[1] / "client" / "fixtures" / "checkpoints"
 MAKERS: dict[str, Callable[[Path], None]] = {}
@@ -105,12 +107,6 @@ def lora(folder: Path) -> None:
     model.save_pretrained(folder)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _train_rank(rank: int, folder: str, port: int) -> None:
     where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
     os.environ |= {**where, "RANK": str(rank), "LOCAL_RANK": str(rank)}
@@ -120,7 +116,8 @@ def _train_rank(rank: int, folder: str, port: int) -> None:
 
 @maker
 def hf_trainer_two_ranks(folder: Path) -> None:
-    torch.multiprocessing.spawn(_train_rank, (str(folder), free_port()), nprocs=2)
+    with held_port() as port:
+        torch.multiprocessing.spawn(_train_rank, (str(folder), port), nprocs=2)
 
 
 def _shard_rank(rank: int, folder: str, port: int) -> None:
@@ -155,7 +152,8 @@ def _shard_rank(rank: int, folder: str, port: int) -> None:
 @maker
 def fsdp(folder: Path) -> None:
     """The two ways in which Accelerate, and Trainer through it, save shards."""
-    torch.multiprocessing.spawn(_shard_rank, (str(folder), free_port()), nprocs=2)
+    with held_port() as port:
+        torch.multiprocessing.spawn(_shard_rank, (str(folder), port), nprocs=2)
 
 
 @maker

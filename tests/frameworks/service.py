@@ -1,7 +1,6 @@
 """The real service beside the frameworks: a process of the environment that has it, `.venv`."""
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -11,16 +10,18 @@ from pathlib import Path
 import pytest
 import urllib3
 
+from tests.ports import held_port
+
 SERVER = Path(__file__).parents[2] / ".venv" / "bin" / "cairn-server"
 
 
-def address(home: Path) -> dict[str, str]:
-    """The environment in which a training on this machine finds a service that keeps its data in `home`."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    own = {"CAIRN_HOME": str(home), "CAIRN_PORT": str(port), "CAIRN_HOST": "127.0.0.1"}
-    return own | {"CAIRN_URL": f"http://127.0.0.1:{port}"}
+@contextmanager
+def address(home: Path) -> Iterator[dict[str, str]]:
+    """The environment in which a training on this machine finds a service that keeps its data in `home`, at a port
+    that stays free until the service listens."""
+    with held_port() as port:
+        own = {"CAIRN_HOME": str(home), "CAIRN_PORT": str(port), "CAIRN_HOST": "127.0.0.1"}
+        yield own | {"CAIRN_URL": f"http://127.0.0.1:{port}"}
 
 
 @contextmanager
@@ -38,11 +39,11 @@ def running_service(own: dict[str, str]) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 def _wait(process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while True:
         try:
             if urllib3.request("GET", url, retries=False, timeout=1).status == 200:

@@ -25,12 +25,13 @@ KILLED = -9
 
 
 @pytest.fixture
-def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     """Where the service is, once it is there."""
-    own = {**address(tmp_path / "home"), "CAIRN_SPOOL": str(tmp_path / "spool")}
-    for name, value in own.items():
-        monkeypatch.setenv(name, value)
-    return own
+    with address(tmp_path / "home") as found:
+        own = {**found, "CAIRN_SPOOL": str(tmp_path / "spool")}
+        for name, value in own.items():
+            monkeypatch.setenv(name, value)
+        yield own
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def train(script: str, tmp_path: Path, **asked: Any) -> int:
     own = {"HOME": str(tmp_path / "home"), "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     asked = {"folder": str(tmp_path / "out"), **asked}
     command = [sys.executable, str(ROOT / "tests" / "frameworks" / script), json.dumps(asked)]
-    done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode in (0, KILLED), done.stderr[-3000:]
     assert "could not record" not in done.stderr, done.stderr[-3000:]
     return done.returncode
@@ -116,7 +117,7 @@ def test_an_evaluation_of_what_was_resumed_goes_to_the_checkpoint_of_the_earlier
     callback = CairnCallback("llm", "tiny", capture=False)
     callback.on_train_begin(args, state, None)
     callback.on_evaluate(args, state, None, metrics={"eval_loss": 0.5, "eval_runtime": 1.0})
-    engine.shut_down(0.1)
+    engine.shut_down(120)  # nobody listens, so that what is sent comes back at once
     (folder,) = spool_folders(tmp_path / "spool")
     (kept,) = (each.record for each in Backlog(folder).records() if each.record["kind"] == "scores")
     assert (kept["step"], kept["scores"][0]["metric"]) == (4, "loss")
@@ -154,7 +155,7 @@ def test_without_a_service_training_goes_on_and_is_recorded_later(service: dict[
 def run_example(name: str, tmp_path: Path, *arguments: str) -> None:
     own = {"HOME": str(tmp_path / "home"), "CUDA_VISIBLE_DEVICES": ""}
     command = [sys.executable, str(ROOT / "examples" / name), str(tmp_path / "out"), *arguments]
-    done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
 
 
@@ -209,7 +210,7 @@ def test_the_two_lines_for_megatron_record_around_its_own_save(client: Client, t
     )
     own = {"HOME": str(tmp_path / "home"), "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
     done = subprocess.run(
-        [sys.executable, str(script)], env=os.environ | own, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, str(script)], env=os.environ | own, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = recorded(client)

@@ -119,6 +119,6 @@ print(before, layout(), sep="\\n")
 
 def test_a_model_that_fsdp_shards_is_told_by_torch_itself(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", SHARDED, str(tmp_path / "store")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     said = ["{'world_size': 1}", str({"world_size": 1, "sharding": "fsdp2", "dp": 1})]
     assert done.stdout.splitlines() == said, done.stderr

@@ -12,6 +12,7 @@ from cairn import Client
 from cairn.spool.flush import flush
 
 from tests.frameworks.service import address, running_service
+from tests.ports import held_port
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
 SCRIPT = Path(__file__).with_name("train_elastic.py")
@@ -20,27 +21,43 @@ SECONDS = 240
 
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    own = {**address(tmp_path / "home"), "CAIRN_SPOOL": str(tmp_path / "spool"), "TMPDIR": str(tmp_path)}
+    own = {"CAIRN_SPOOL": str(tmp_path / "spool"), "TMPDIR": str(tmp_path)}
     own |= {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     own["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"  # with it, a host that joins later waits for ever (torch 2.13)
-    for name, value in own.items():
-        monkeypatch.setenv(name, value)
     (tmp_path / "saves").mkdir()
-    with running_service(own), Client() as client:
-        yield client
+    with address(tmp_path / "home") as found:
+        for name, value in {**own, **found}.items():
+            monkeypatch.setenv(name, value)
+        with running_service({**own, **found}), Client() as client:
+            yield client
 
 
 def torchrun(*arguments: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, "-m", "torch.distributed.run", *arguments])
 
 
-def test_a_failed_worker_and_a_host_that_joins_are_attempts_of_their_own(client: Client, tmp_path: Path) -> None:
+@pytest.fixture
+def rendezvous() -> Iterator[int]:
+    """The port at which hosts meet."""
+    with held_port() as port:
+        yield port
+
+
+def test_a_failed_worker_and_a_host_that_joins_are_attempts_of_their_own(
+    client: Client, tmp_path: Path, rendezvous: int
+) -> None:
     saves = tmp_path / "saves"
     alone = ["--nnodes", "1", "--nproc-per-node", "1", "--max-restarts", "1", "--standalone"]
     assert torchrun(*alone, str(SCRIPT), str(saves), "1", "die").wait(SECONDS) == 0
-    port = int(os.environ["CAIRN_PORT"]) % 20_000 + 30_000
     elastic = ["--nnodes", "1:2", "--nproc-per-node", "1", "--max-restarts", "0", "--rdzv-backend", "c10d"]
-    elastic += ["--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "job-8", "--rdzv-conf", "last_call_timeout=1"]
+    elastic += [
+        "--rdzv-endpoint",
+        f"127.0.0.1:{rendezvous}",
+        "--rdzv-id",
+        "job-8",
+        "--rdzv-conf",
+        "last_call_timeout=1",
+    ]
     hosts = [torchrun(*elastic, str(SCRIPT), str(saves), "2")]
     try:
         deadline = time.monotonic() + SECONDS

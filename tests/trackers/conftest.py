@@ -8,17 +8,15 @@ import pytest
 from registry.db import Database
 from tests.databases import fresh_database
 from tests.trackers.registries import Registry
-from tests.trackers.servers import HOME, MlflowServer
+from tests.trackers.servers import HOME, MlflowServer, running_mlflow
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
     if not (HOME / "mlflow").exists():
         pytest.skip("no MLflow server is installed; `make test-trackers` installs one")
-    server = MlflowServer(tmp_path_factory.mktemp("mlflow"))
-    server.start()
-    yield server
-    server.kill()
+    with running_mlflow(tmp_path_factory.mktemp("mlflow")) as server:
+        yield server
 
 
 @pytest.fixture

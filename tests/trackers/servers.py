@@ -5,25 +5,21 @@ It runs from an environment of its own (`make test-trackers` makes it), since it
 
 import json
 import os
-import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import urllib3
 
+from tests.ports import held_port
+
 HOME = Path(__file__).parents[2] / ".venv-trackers" / "bin"
 # Jobs of its own (none of ours) would take ten processes more.
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "1", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @dataclass
@@ -31,11 +27,11 @@ class MlflowServer:
     """`mlflow server` over a store in a folder. `environment` and `options` add to how it is started."""
 
     folder: Path
+    port: int
     store: str = ""
     options: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     auth: tuple[str, str] | None = None
-    port: int = field(default_factory=free_port)
     process: "subprocess.Popen[bytes] | None" = None
 
     @property
@@ -153,3 +149,15 @@ class MlflowServer:
 
 def _point(key: str, value: Any, step: int) -> dict[str, Any]:
     return {"key": key, "value": value, "step": step, "timestamp": 1_700_000_000_000 + step * 1000}
+
+
+@contextmanager
+def running_mlflow(folder: Path, **known: Any) -> Iterator[MlflowServer]:
+    """A server that answers; its port is its own also while it is killed and not yet started again."""
+    with held_port() as port:
+        server = MlflowServer(folder, port, **known)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.kill()

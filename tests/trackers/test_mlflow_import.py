@@ -16,7 +16,7 @@ from registry.runs import find_run
 from registry.series import read_series
 from tests.databases import fresh_database
 from tests.trackers.registries import Registry
-from tests.trackers.servers import HOME, MlflowServer
+from tests.trackers.servers import HOME, MlflowServer, running_mlflow
 
 pytestmark = pytest.mark.trackers
 
@@ -173,9 +173,8 @@ def test_a_store_of_files_is_the_same_through_its_server_and_by_its_path(tmp_pat
         pytest.skip("no MLflow server is installed; `make test-trackers` installs one")
     store = tmp_path / "mlruns"
     store.mkdir()
-    server = MlflowServer(tmp_path, f"file://{store}", environment={"MLFLOW_ALLOW_FILE_STORE": "true"})
-    server.start()
-    try:
+    environment = {"MLFLOW_ALLOW_FILE_STORE": "true"}
+    with running_mlflow(tmp_path, store=f"file://{store}", environment=environment) as server:
         experiment = server.experiment("files")
         run_id = server.start_run(experiment, "of-files")
         server.log(run_id, params={"lr": "0.1"}, metrics=[("loss", "NaN", 1), ("loss", 2.0, 2)])
@@ -190,8 +189,6 @@ def test_a_store_of_files_is_the_same_through_its_server_and_by_its_path(tmp_pat
         before = registry.counts()
         registry.import_experiment(server.uri, "files")
         assert registry.counts() == before
-    finally:
-        server.kill()
     (tmp_path / "other").mkdir()
     with fresh_database("sqlite", tmp_path / "other") as database:
         by_path = Registry(database, tmp_path, allowed=(str(store),))

@@ -13,7 +13,7 @@ import urllib3
 from registry.ids import to_text
 from registry.runs import RunSpec, start_run
 from tests.trackers.registries import Registry
-from tests.trackers.servers import HOME, MlflowServer
+from tests.trackers.servers import HOME, MlflowServer, running_mlflow
 
 pytestmark = pytest.mark.trackers
 
@@ -73,12 +73,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
         "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n"
     )
     environment = {"MLFLOW_AUTH_CONFIG_PATH": str(settings), "MLFLOW_FLASK_SERVER_SECRET_KEY": "of-tests"}
-    server = MlflowServer(
-        folder, options=("--app-name", "basic-auth"), environment=environment, auth=("admin", "a-long-s3cret")
-    )
-    server.start()
-    yield server
-    server.kill()
+    auth = ("admin", "a-long-s3cret")
+    with running_mlflow(folder, options=("--app-name", "basic-auth"), environment=environment, auth=auth) as server:
+        yield server
 
 
 def credentials(folder: Path, server: MlflowServer, name: str, password: str) -> str:

@@ -2,7 +2,6 @@
 
 import math
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from registry.evals.scores import NewScore, record_scores
 from registry.ids import to_text
 from registry.models import Checkpoint
 from registry.runs import RunSpec, start_run
+from tests.client.until import until
 from tests.databases import fresh_database
 from tests.factories import ALL_PIECES
 from tests.trackers.registries import Registry
@@ -162,12 +162,9 @@ def test_fifty_runs_of_twenty_checkpoints_are_told_through_a_kill_by_two_workers
                     checkpoint(session, here, step, scores=(NewScore("gsm8k", step / 100),))
         threads = [threading.Thread(target=one.push), threading.Thread(target=other.work)]
         threads[0].start()
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not one.counts()["tracker_checkpoint"]:
-            time.sleep(0.05)
+        until(lambda: one.counts()["tracker_checkpoint"] > 0, seconds=600)
         threads[1].start()
-        while time.monotonic() < deadline + 60 and one.counts()["tracker_checkpoint"] < 60:
-            time.sleep(0.05)
+        until(lambda: one.counts()["tracker_checkpoint"] >= 60, seconds=600)
         server.kill()
         for thread in threads:
             thread.join()

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +21,8 @@ from cairn.fetch.pieces import files_to_copy, pieces_of, refuse_unsafe
 from cairn.formats.checkpoints import File, LocalSource, Unreadable
 from cairn.formats.checkpoints.shapes import Problem
 from cairn.types import Manifest, ManifestFile
+
+from tests.client.until import until
 
 
 def checkpoint(folder: Path) -> Path:
@@ -120,16 +121,18 @@ def test_a_broken_fetch_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert not (tmp_path / "copy.partial").exists()
 
 
-SLOW_FETCH = """
-import sys, time
+# Six pieces, and then nothing comes any more.
+STUCK_FETCH = """
+import sys, threading
 from cairn.fetch import fetch, pieces
 from cairn.formats.checkpoints import LocalSource
 pieces.PIECE_BYTES = 1000
-class Slow(LocalSource):
+left = threading.Semaphore(6)
+class Stuck(LocalSource):
     def read(self, path, offset, length):
-        time.sleep(0.05)
+        left.acquire()
         return super().read(path, offset, length)
-fetch(Slow(sys.argv[1]), sys.argv[2], workers=2)
+fetch(Stuck(sys.argv[1]), sys.argv[2], workers=2)
 """
 
 
@@ -138,12 +141,13 @@ def test_a_fetch_that_is_killed_goes_on_and_is_whole(tmp_path: Path) -> None:
     (source / "large.bin").write_bytes(os.urandom(40_000))
     target, journal = tmp_path / "copy", tmp_path / "copy.partial" / "done"
     for kills in range(3):
-        process = subprocess.Popen([sys.executable, "-c", SLOW_FETCH, str(source), str(target)])
-        while process.poll() is None and (not journal.exists() or journal.read_text().count("\n") < 5 * (kills + 1)):
-            time.sleep(0.01)
-        assert process.poll() is None, "it ended before it was killed"
-        process.kill()
-        process.wait()
+        process = subprocess.Popen([sys.executable, "-c", STUCK_FETCH, str(source), str(target)])
+        try:
+            until(lambda: journal.exists() and journal.read_text().count("\n") >= 5 * (kills + 1))  # noqa: B023
+            assert process.poll() is None, "it ended before it was killed"
+        finally:
+            process.kill()
+            process.wait()
         assert not target.exists()
     again = Counting(source)
     fetch(again, target)

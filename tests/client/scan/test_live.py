@@ -170,7 +170,7 @@ def test_a_lost_registry_is_rebuilt_from_what_lies_beside_the_checkpoints(
     before = facts(live, project)
     with running_service(tmp_path_factory.mktemp("rebuilt")) as (url, home):
         token = (home / "admin-token").read_text().strip()
-        with Client(url, token, timeout=20, retries=Retries(count=0)) as rebuilt:
+        with Client(url, token, timeout=60, retries=Retries(count=0)) as rebuilt:
             assert record(rebuilt, tmp_path, project) == {"recorded": 3}
             assert facts(rebuilt, project) == before
             assert record(rebuilt, tmp_path, project) == {"known": 3}

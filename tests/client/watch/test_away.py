@@ -16,6 +16,7 @@ from cairn import Client, Retries
 from cairn.watch import Watched, Watcher, watch
 
 from tests.client.scan.trees import LONG_AGO, trainer
+from tests.client.until import LATEST
 from tests.client.watch.looks import identities, kinds
 
 
@@ -70,8 +71,9 @@ def test_it_ends_when_told_to_while_the_service_hangs(tmp_path: Path) -> None:
         environ = {**os.environ, "CAIRN_URL": url, "CAIRN_TOKEN": "t"}
         options = [str(tmp_path / "ckpt"), "--run", "p/r", "--tier", "shared"]
         with subprocess.Popen([*command, *options], env=environ, stderr=subprocess.DEVNULL) as process:
+            silent.settimeout(LATEST)
             connection, _ = silent.accept()
             process.send_signal(signal.SIGTERM)
-            code = process.wait(15)  # half of what a scheduler gives; a call is given up after five
+            code = process.wait(LATEST)  # a call is given up after five seconds, and nothing answers for ever
             connection.close()
     assert code == 0

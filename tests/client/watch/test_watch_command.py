@@ -13,6 +13,7 @@ from cairn.watch.tiers import tier_of
 
 from tests.client.conftest import Cli
 from tests.client.scan.trees import LONG_AGO, trainer
+from tests.client.until import LATEST
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT])
@@ -26,10 +27,11 @@ def test_it_records_until_it_is_told_to_end(
     with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, env=environ, text=True) as process:
         assert process.stdout is not None
         events = [json.loads(process.stdout.readline()) for _ in range(2)]
-        trainer(tmp_path / "ckpt/checkpoint-20", 20, at=LONG_AGO + 60)
+        made = trainer(tmp_path / "checkpoint-20", 20, at=LONG_AGO + 60)
+        made.rename(tmp_path / "ckpt/checkpoint-20")  # whole at once: a look may come at any moment
         events.append(json.loads(process.stdout.readline()))
         process.send_signal(end)
-        assert process.wait(30) == 0
+        assert process.wait(LATEST) == 0
     assert [each["event"] for each in events] == ["recorded", "curves", "recorded"]
     assert [each["step"] for each in events if "step" in each] == [10, 20]
 

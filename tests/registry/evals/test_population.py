@@ -1,6 +1,5 @@
 """A kept population follows what is recorded, and equals one that is read anew."""
 
-import time
 from threading import Thread
 
 import numpy as np
@@ -14,6 +13,7 @@ from registry.evals.population.keeping import Keeper, population_of
 from registry.evals.population.table import Population
 from registry.models import Checkpoint
 from registry.search.query import search_checkpoints
+from tests.client.until import until
 from tests.factories import make_checkpoint, make_project, make_run, make_score
 from tests.registry.evals.world import World
 
@@ -127,13 +127,13 @@ def test_a_large_population_is_renewed_beside_the_answers(
         whole(session, before)
     with committed_database.write() as session:
         make_score(session, world.ids[0], "gsm8k", 0.98765)
-    after = before
-    for _ in range(1_000):
+
+    def newer() -> Population | None:
         with committed_database.read() as session:
-            after = population_of(session, [world.project.id])
-        if after is not before:
-            break
-        time.sleep(0.01)
+            found = population_of(session, [world.project.id])
+        return None if found is before else found
+
+    after = until(newer)
     row = after.row_of(world.ids[0])
     assert row is not None
     columns = {after.columns[place].name: after.values(place)[row] for place in after.loaded}

@@ -23,6 +23,7 @@ from registry.integrations.shapes import (
     TrackerRunNotFound,
     TrackerUnreachable,
 )
+from tests.ports import held_port
 
 Answering = Callable[[str, Mapping[str, str]], tuple[int, Mapping[str, str], bytes]]
 
@@ -121,10 +122,8 @@ def test_each_way_to_fail_has_its_error(status: int, body: Any, kind: type[Excep
 
 
 def test_a_server_that_is_gone_is_unreachable() -> None:
-    with serving(answer()) as server:
-        url = server.url
-    with pytest.raises(TrackerUnreachable, match="does not answer"):
-        call(url)
+    with held_port() as port, pytest.raises(TrackerUnreachable, match="does not answer"):
+        call(f"http://127.0.0.1:{port}")
 
 
 def test_an_answer_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,12 @@ from registry.models import Job
 from tests.factories import make_project
 
 
+@pytest.fixture(autouse=True)
+def pauses_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that none is over before the test looks, however slow the machine."""
+    monkeypatch.setattr(claims, "FIRST_PAUSE", timedelta(minutes=2))
+
+
 def ask(database: Database, *keys: str, resource: str | None = None, kind: str = "work") -> int:
     with database.write() as session:
         project = make_project(session)

@@ -23,7 +23,7 @@ def train(folder: Path, how: str, *, steps: int = STEPS, python: str = sys.execu
             cwd=folder,
             stdout=said,
             stderr=said,
-            timeout=120,
+            timeout=400,
             check=False,
             start_new_session=True,
         )

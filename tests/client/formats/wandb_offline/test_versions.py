@@ -18,7 +18,7 @@ OLD = {"0.17.9": ["setuptools<80"], "0.19.11": ["setuptools<80"], "0.22.3": []}
 @pytest.fixture(scope="module", params=OLD)
 def old_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("old")
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=600)
     python = folder / "venv" / "bin" / "python"
     packages = [f"wandb=={request.param}", *OLD[request.param]]
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 os.environ |= {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "WANDB_DATA_DIR": str(Path("staging").resolve())}
+os.environ["WANDB__SERVICE_WAIT"] = "300"  # for its helper, which takes its time on a busy machine
 
 import wandb
 
@@ -75,8 +76,8 @@ def main(steps: int, how: str) -> None:
 
 
 def wait_for_disk() -> None:
-    """For longer than the library holds anything back."""
-    time.sleep(20)
+    """For much longer than the library holds anything back: fifteen seconds."""
+    time.sleep(40)
 
 
 if __name__ == "__main__":

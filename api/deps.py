@@ -4,9 +4,10 @@ The request's session is a `yield` dependency of function scope: it commits befo
 commit that fails is never answered with 201.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import lru_cache, partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args, get_origin
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Query, Request
@@ -16,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.orm import Session
 
 from api.callers import RecentCallers
-from api.problems import InvalidFields, UnsupportedMedia, invalid_fields
+from api.problems import CALLER, InvalidFields, UnsupportedMedia, invalid_fields
 from registry import strict_json, tokens
 from registry.config import Settings
 from registry.db import Database
@@ -28,6 +29,7 @@ from registry.types import Scope
 SMALL_BODY: Final = 65_536  # bytes that are read faster than they are handed to another thread
 SESSION_COOKIE = "cairn_session"
 Limit = Annotated[int, Query(ge=1, le=1_000)]
+AnyLimit = Annotated[int | None, Query(ge=1, le=1_000)]  # of a list that comes whole where no limit is asked
 Cursor = Annotated[str | None, Query(max_length=32_000)]
 
 
@@ -103,6 +105,7 @@ async def get_caller(request: Request) -> Caller:
     if known is None:
         known = await run_in_threadpool(_authenticate, request.app.state.database, secret)
         recent.put(secret, known)
+    request.scope[CALLER] = known.name
     return known
 
 
@@ -125,27 +128,35 @@ AdminDep = Annotated[Caller, Depends(caller_with(Scope.ADMIN))]
 
 
 async def refuse_unknown_query(request: Request) -> None:
-    """Raises InvalidFields for a query parameter that the route does not have: a typo must not widen an answer."""
+    """Raises InvalidFields for a query parameter that the route does not have, and for one that is given twice where
+    one counts: neither a typo nor a second filter may widen an answer."""
     if not request.query_params:
         return
-    known = frozenset(_queried(request.scope["route"].dependant))
+    several = dict(_queried(request.scope["route"].dependant))
+    given = Counter(name for name, _ in request.query_params.multi_items())
     errors = [
-        FieldError(f"/{escape(name)}", f"unknown query parameter; {_those_known(known)}")
-        for name in dict.fromkeys(request.query_params)
-        if name not in known
+        FieldError(f"/query/{escape(name)}", message)
+        for name, count in given.items()
+        if (message := _refusal(name, count, several))
     ]
     if errors:
         raise InvalidFields(f"At {errors[0].pointer}: {errors[0].message}.", errors=errors)
 
 
-def _queried(dependant: Dependant) -> Iterator[str]:
-    yield from (field.alias for field in dependant.query_params)
+def _queried(dependant: Dependant) -> Iterator[tuple[str, bool]]:
+    """Each query parameter of a route, and whether it takes several values."""
+    for field in dependant.query_params:
+        annotation = field.field_info.annotation
+        yield field.alias, any(get_origin(part) is list for part in (annotation, *get_args(annotation)))
     for each in dependant.dependencies:
         yield from _queried(each)
 
 
-def _those_known(names: frozenset[str]) -> str:
-    return f"known here: {', '.join(sorted(names))}" if names else "this takes none"
+def _refusal(name: str, count: int, several: Mapping[str, bool]) -> str | None:
+    if name not in several:
+        known = f"known here: {', '.join(sorted(several))}" if several else "this takes none"
+        return f"unknown query parameter; {known}"
+    return None if count == 1 or several[name] else f"given {count} times; expected once"
 
 
 async def raw_body(request: Request) -> bytes:

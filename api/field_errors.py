@@ -15,6 +15,11 @@ PATTERNS: Final[dict[str, str]] = {
     r"^[A-Za-z0-9._-]+$": "expected letters, digits, dots, underscores and hyphens only",
     r"^[A-Za-z0-9._-]{1,128}$": "expected 1 to 128 letters, digits, dots, underscores and hyphens",
     r"^[A-Za-z0-9+/=:._-]+$": "expected a digest: letters, digits and +/=:._-",
+    r"^[A-Za-z0-9._-]{1,128}/[A-Za-z0-9._-]{1,128}$": 'expected "project/name"',
+    r"^\d{1,7}(-\d{1,7})?(,\d{1,7}(-\d{1,7})?)*$": 'expected ranks such as "0-3,8"',
+    r"^[a-z0-9](-?[a-z0-9])*$": "expected lower-case words joined by hyphens, such as gpu-memory",
+    r"^SIG[A-Z0-9+-]{1,20}$": "expected a signal's name, such as SIGKILL",
+    "^[0-9a-f]{32,128}$": "expected 32 to 128 hexadecimal digits in lower case",
 }
 
 # What the validation library calls a mistake, and what we say was expected.
@@ -64,6 +69,8 @@ def field_errors(errors: Iterable[ErrorDetails], value: Any = None, *, prefix: s
 
 def _pointer(location: Sequence[str | int], value: Any) -> str:
     """The parts of a location that lead through what was sent. The library also names the shapes that it tried."""
+    if value is None and location[:1] == ("body",):  # of a form: its fields are pointed at as those of a JSON body
+        location = location[1:]
     pointer, here = "", value
     for at, part in enumerate(location):
         last = at == len(location) - 1

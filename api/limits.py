@@ -2,7 +2,7 @@
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.problems import TooLarge, problem_response
+from api.problems import TooLarge, refuse
 
 
 class BodyLimit:
@@ -17,7 +17,7 @@ class BodyLimit:
             return
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         if declared.isdigit() and int(declared) > self.limit:
-            await problem_response(self._refusal(int(declared)))(scope, receive, send)
+            await refuse(scope, self._refusal(int(declared)))(scope, receive, send)
             return
         received = 0
 

@@ -43,6 +43,26 @@ def one_page(
     return rows[:limit], encode_cursor(place(rows[limit - 1]), *query)
 
 
+def part_of(
+    rows: Sequence[Row],
+    limit: int | None,
+    cursor: str | None,
+    place: Callable[[Row], list[Any]],
+    *query: str | int | None,
+) -> tuple[Sequence[Row], str | None]:
+    """(the rows of a page, the cursor of the next) of a list that is read whole; all of it where no limit is asked.
+
+    For lists whose rows stay once they are there. Raises InvalidCursor.
+    """
+    if cursor is not None:
+        after = decode_cursor(cursor, *query)
+        at = next((at for at, row in enumerate(rows) if place(row) == after), None)
+        if at is None:
+            raise InvalidCursor("The cursor does not belong to this list. Start again without one.")
+        rows = rows[at + 1 :]
+    return one_page(rows, len(rows) if limit is None else limit, place, *query)
+
+
 def text_after(cursor: str | None, *query: str | int | None) -> str | None:
     """The text that a page goes on after. Raises InvalidCursor."""
     match decode_cursor(cursor, *query) if cursor is not None else None:

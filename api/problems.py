@@ -13,6 +13,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, Operation
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Scope
 
 from api.field_errors import field_errors
 from registry.errors import (
@@ -30,6 +32,8 @@ log = logging.getLogger("cairn.api")
 
 MEDIA_TYPE: Final = "application/problem+json"
 MAX_ERRORS: Final = 100
+MAX_PATH: Final = 300  # characters of a path in a line of the log
+CALLER: Final = "cairn.caller"  # where the scope of a request keeps the name of its token
 
 
 class TooLarge(RegistryError):
@@ -101,6 +105,25 @@ def problem_response(error: RegistryError) -> JSONResponse:
     return JSONResponse(document(error), status_of(error), headers, media_type=MEDIA_TYPE)
 
 
+def note_refusal(scope: Scope, status: int, code: str) -> None:
+    """One line of the log for a request that is refused: what, where and who. Never a query, a body or a token.
+
+    Whoever looks for why a job's records do not arrive finds it here. The path is as it came, percent-encoded.
+    """
+    path = (scope.get("raw_path") or scope["path"].encode()).decode("ascii", "backslashreplace")
+    caller = scope.get(CALLER)
+    who = f", token {caller!r}" if caller else ""
+    host = (scope.get("client") or ("?",))[0]
+    level = logging.WARNING if status >= HTTPStatus.INTERNAL_SERVER_ERROR else logging.INFO
+    log.log(level, "refused %d %s: %s %s%s, from %s", status, code, scope["method"], path[:MAX_PATH], who, host)
+
+
+def refuse(scope: Scope, error: RegistryError) -> JSONResponse:
+    """The answer to a request that fails with this error, and its line of the log."""
+    note_refusal(scope, status_of(error), error.code)
+    return problem_response(error)
+
+
 def invalid_fields(errors: Sequence[ErrorDetails], value: Any = None, *, prefix: str = "") -> InvalidFields:
     """The validation library's errors about a value, with JSON pointers and in our words."""
     found = field_errors(errors, value, prefix=prefix)
@@ -129,7 +152,7 @@ def install(app: FastAPI) -> None:
         assert known is not None
         if isinstance(known, DatabaseAway):
             log.warning("database unavailable: %s", type(error).__name__)
-        return problem_response(known)
+        return refuse(request.scope, known)
 
     for kind in (RegistryError, RequestValidationError, PoolTimeout, OperationalError, InterfaceError):
         app.add_exception_handler(kind, ours)
@@ -139,22 +162,36 @@ def install(app: FastAPI) -> None:
         known = translate(error)
         if known is None:
             log.error("unexpected database error", exc_info=error)
-            return unexpected()
-        return problem_response(known)
+            return unexpected(request.scope)
+        return refuse(request.scope, known)
 
     @app.exception_handler(HTTPException)
     def http(request: Request, error: HTTPException) -> Response:
         phrase = HTTPStatus(error.status_code).phrase
         code = phrase.lower().replace(" ", "-").replace("'", "")
-        body = {"type": f"/problems/{code}", "title": phrase, "status": error.status_code, "detail": error.detail}
-        return JSONResponse(body, error.status_code, error.headers, media_type=MEDIA_TYPE)
+        detail, headers = error.detail, dict(error.headers or {})
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            headers["Allow"] = ", ".join(_methods_at(request))
+            detail = f"{request.method} is not possible there; possible: {headers['Allow']}."
+        elif detail == phrase:
+            detail = f"Nothing is at {request.url.path[:MAX_PATH]}."
+        note_refusal(request.scope, error.status_code, code)
+        body = {"type": f"/problems/{code}", "title": phrase, "status": error.status_code, "detail": detail}
+        return JSONResponse(body, error.status_code, headers, media_type=MEDIA_TYPE)
 
     @app.exception_handler(Exception)
     def anything(request: Request, error: Exception) -> Response:
-        return unexpected()
+        return unexpected(request.scope)
 
 
-def unexpected() -> JSONResponse:
+def _methods_at(request: Request) -> list[str]:
+    """The methods of every route of the path; the framework names those of the first one alone."""
+    there = (route for route in request.app.router.routes if route.matches(request.scope)[0] is not Match.NONE)
+    return sorted({method for route in there for method in getattr(route, "methods", None) or ()})
+
+
+def unexpected(scope: Scope) -> JSONResponse:
+    note_refusal(scope, 500, "internal-error")
     body = {
         "type": "/problems/internal-error",
         "title": "The registry failed",

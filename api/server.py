@@ -133,13 +133,21 @@ def login_link() -> None:
 
 @main.command()
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 10_000))
-def audit(limit: int) -> None:
-    """The newest entries of the audit trail: who changed what."""
+@click.option("--project", help="Only what was changed in this project.")
+@click.option("--subject", metavar="ID", help="Only what was done to this checkpoint, run, token ...")
+def audit(limit: int, project: str | None, subject: str | None) -> None:
+    """The newest entries of the audit trail: when, who, what, in which project, to what (its id), and how."""
+    from registry import ids
     from registry.audit import list_entries
 
+    subject_id = None if subject is None else ids.from_text(subject)
+    if subject is not None and subject_id is None:
+        raise click.BadParameter(f"{subject[:40]!r} is no id: expected {ids.LENGTH} letters and digits.")
     with open_database(read_settings()).read() as session:
-        for entry in list_entries(session, limit=limit):
-            click.echo(f"{entry.at:%Y-%m-%dT%H:%M:%SZ}  {entry.actor:16}  {entry.action:18}  {entry.detail or ''}")
+        project_id = None if project is None else _project_id(session, project)
+        for entry in list_entries(session, project_id=project_id, subject_id=subject_id, limit=limit):
+            what = f"{entry.action:18}  {entry.project or '-':12}  {entry.subject or '-':13}  {entry.detail or ''}"
+            click.echo(f"{entry.at:%Y-%m-%dT%H:%M:%SZ}  {entry.actor:16}  {what}".rstrip())
 
 
 main.add_command(keeping.backup)

@@ -5,7 +5,7 @@ point is superseded: kept, shown, and no longer on the path that the run went on
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -76,6 +76,7 @@ class AttemptRow:
     exit_code: int | None = None
     heartbeat_at: datetime | None = None
     heartbeat_step: int | None = None
+    not_applied: Sequence[str] = ()  # fields that opening it again said otherwise
 
 
 def open_attempt(session: Session, run_id: int, spec: AttemptSpec) -> tuple[AttemptRow, bool]:
@@ -92,8 +93,8 @@ def open_attempt(session: Session, run_id: int, spec: AttemptSpec) -> tuple[Atte
             )
         ).one_or_none()
         if known is not None:
-            _complete(session, run, known, spec)
-            return _read(session, [known])[0], False
+            not_applied = _complete(session, run, known, spec)
+            return replace(_read(session, [known])[0], not_applied=not_applied), False
     gap = _awaited_number(session, run) if spec.resumed_from is None and not spec.restart else None
     if gap is None and spec.resumed_from is None and not spec.restart:
         _refuse_silent_restart(session, run)
@@ -216,30 +217,42 @@ def _insert(session: Session, run: Run, number: int, spec: AttemptSpec, point: R
     attempt.key = spec.key
     attempt.restart = spec.restart or (point is None and number > 1)  # it had nothing to load
     if point is not None:
-        attempt.resumed_from_checkpoint_id = point.checkpoint_id
-        attempt.resumed_from_run = point.run
-        attempt.resumed_from_attempt = point.attempt
-        attempt.resumed_from_step = point.step
-        attempt.resumed_from_kind = point.kind
+        _set_point(attempt, point)
     attempt.command, attempt.reason, attempt.changes = spec.command, spec.reason, spec.changes
     attempt.config_id, attempt.environment_id, attempt.layout_id = config_id, environment_id, layout_id
     attempt.nodes = strict_json.canonical(list(spec.nodes)) if spec.nodes else None
     attempt.started_at = spec.started_at
     session.add(attempt)
     session.flush()
-    insert_all(
-        session,
-        AttemptSkip,
-        [
-            {"project_id": run.project_id, "attempt_id": attempt.id, "from_step": start, "to_step": end}
-            for start, end in sorted(dict(sorted(spec.skip)).items())  # of ranges that start alike, the longest
-        ],
-    )
+    _insert_skips(session, attempt, spec)
     return attempt
 
 
-def _complete(session: Session, run: Run, known: Attempt, spec: AttemptSpec) -> None:
-    """What the first to open it had not said: a supervisor opens the attempt that the recorder in its job describes."""
+def _set_point(attempt: Attempt, point: ResumePoint) -> None:
+    attempt.resumed_from_checkpoint_id = point.checkpoint_id
+    attempt.resumed_from_run = point.run
+    attempt.resumed_from_attempt = point.attempt
+    attempt.resumed_from_step = point.step
+    attempt.resumed_from_kind = point.kind
+
+
+def _insert_skips(session: Session, attempt: Attempt, spec: AttemptSpec) -> None:
+    rows = [
+        {"project_id": attempt.project_id, "attempt_id": attempt.id, "from_step": start, "to_step": end}
+        for start, end in _ranges(spec)
+    ]
+    insert_all(session, AttemptSkip, rows)
+
+
+def _ranges(spec: AttemptSpec) -> list[tuple[int, int]]:
+    """Of ranges that start alike, the longest."""
+    return sorted(dict(sorted(spec.skip)).items())
+
+
+def _complete(session: Session, run: Run, known: Attempt, spec: AttemptSpec) -> tuple[str, ...]:
+    """Add what the first to open it had not said; the fields that it said otherwise, which stay as they are.
+
+    A supervisor opens the attempt that the recorder in its job describes."""
     kept = {
         "config_id": snapshots.keep_configs(session, run.project_id, [spec.config])[0],
         "environment_id": snapshots.keep_environments(session, run.project_id, [spec.environment])[0],
@@ -247,10 +260,41 @@ def _complete(session: Session, run: Run, known: Attempt, spec: AttemptSpec) -> 
         "nodes": strict_json.canonical(list(spec.nodes)) if spec.nodes else None,
         **{name: getattr(spec, name) for name in ("command", "reason", "changes", "started_at")},
     }
-    for name, value in kept.items():
-        if getattr(known, name) is None and value is not None:
+    given = {name: value for name, value in kept.items() if value is not None}
+    differing = [name.removesuffix("_id") for name, value in given.items() if getattr(known, name) not in (None, value)]
+    for name, value in given.items():
+        if getattr(known, name) is None:
             setattr(known, name, value)
     session.flush()
+    recorded = _read(session, [known])[0]
+    if spec.skip and not recorded.skip:
+        _insert_skips(session, known, spec)
+    elif spec.skip and list(recorded.skip) != _ranges(spec):
+        differing.append("skip")
+    if not _loaded(session, run, known, spec.resumed_from):
+        differing.append("resumed_from")
+    return tuple(differing)
+
+
+def _loaded(session: Session, run: Run, known: Attempt, said: ResumePoint | None) -> bool:
+    """Whether the attempt loaded what is said now, which is noted where nothing was said before."""
+    if said is None:
+        return True
+    point = resolve(session, run, said)
+    if point is not None and point.run is None and said.checkpoint_id is None and said.attempt is None:
+        newest_then = known.resumed_from_attempt or known.number - 1
+        point = resolve(session, run, replace(said, attempt=newest_then))
+    assert point is not None
+    if known.resumed_from_step is not None:
+        recorded = (known.resumed_from_run, known.resumed_from_attempt, known.resumed_from_step)
+        return recorded == (point.run, point.attempt, point.step) and point.kind in (None, known.resumed_from_kind)
+    if known.restart or (point.run is None and not 0 < _own_number(point) < known.number):
+        return False
+    _set_point(known, point)
+    session.flush()
+    recompute_live(session, run.project_id, run.id)
+    watching.path_changed(session, run.project_id, run.id)
+    return True
 
 
 def _plain(project_id: int, run_id: int, number: int) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Register, commit, amend, list and read checkpoints, and record their scores."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ from starlette.responses import Response
 from api.access import own_project
 from api.answers import CREATED, answer, created
 from api.deps import (
+    AnyLimit,
     CallerDep,
     Cursor,
     Limit,
@@ -22,7 +24,7 @@ from api.deps import (
     json_body,
     validate,
 )
-from api.paging import decode_cursor, encode_cursor
+from api.paging import decode_cursor, encode_cursor, part_of
 from api.problems import TooLarge
 from api.room import room
 from api.schemas.checkpoints import (
@@ -141,7 +143,7 @@ def list_checkpoints(
         order_by=order_by,
         fields=fields,
         limit=limit,
-        after=decode_cursor(cursor, *query) if cursor else None,
+        after=None if cursor is None else decode_cursor(cursor, *query),
         capabilities=capability_resolver(session, caller.project_ids),
     )
     shape = CheckpointPage.model_construct(
@@ -217,11 +219,15 @@ def record_scores(
 
 
 @router.get("/checkpoints/{checkpoint_id}/scores", response_model=ScorePage)
-def list_scores(checkpoint_id: str, session: SessionDep, caller: CallerDep) -> Response:
+def list_scores(
+    checkpoint_id: str, session: SessionDep, caller: CallerDep, limit: AnyLimit = None, cursor: Cursor = None
+) -> Response:
     """Every result of a checkpoint, re-evaluations included; `current` marks those that count now."""
     project_id, number = own_checkpoint(session, checkpoint_id, caller)
     rows = read.list_scores(session, project_id, [number], every=True)
-    return answer(ScorePage.model_construct(items=[ScoreOut.from_row(row) for row in rows], next_cursor=None))
+    query = ("scores", number, caller.token_id)
+    page, more = part_of(rows, limit, cursor, lambda row: [row.series_id, row.arrival], *query)
+    return answer(ScorePage.model_construct(items=[ScoreOut.from_row(row) for row in page], next_cursor=more))
 
 
 def own_checkpoint(session: Session, checkpoint_id: str, caller: Caller) -> tuple[int, int]:
@@ -250,8 +256,7 @@ def _batch_warnings(session: Session, items: Sequence[commands.BatchItem]) -> li
 def _batch_values(request: Request, raw: bytes, settings: Settings) -> list[Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in ("application/x-ndjson", "application/jsonl"):
-        lines = [line for line in raw.split(b"\n") if line.strip()]
-        values = [_line(index, line) for index, line in enumerate(lines[: settings.max_batch_items + 1])]
+        values = _lines(raw, settings.max_batch_items + 1)
     else:
         values = strict_json.loads(raw)
         if not isinstance(values, list):
@@ -262,11 +267,18 @@ def _batch_values(request: Request, raw: bytes, settings: Settings) -> list[Any]
     return values
 
 
-def _line(index: int, line: bytes) -> Any:
-    try:
-        return strict_json.loads(line)
-    except strict_json.MalformedJson as error:
-        errors = [FieldError(f"/{index}{each.pointer}", each.message) for each in error.errors]
-        raise strict_json.MalformedJson(
-            f"Item {index}: {error.message}", errors=errors or [FieldError(f"/{index}", error.message)]
-        ) from None
+def _lines(raw: bytes, most: int) -> list[Any]:
+    """The values of the first lines that are not blank. Raises MalformedJson, naming every line that is no JSON."""
+    values: list[Any] = []
+    errors: list[FieldError] = []
+    numbered = ((number, line) for number, line in enumerate(raw.split(b"\n"), 1) if line.strip())
+    for index, (number, line) in enumerate(itertools.islice(numbered, most)):
+        try:
+            values.append(strict_json.loads(line))
+        except strict_json.MalformedJson as error:
+            whole = error.message.removeprefix("Line 1, ").rstrip(".")
+            said = error.errors or (FieldError("", whole[:1].lower() + whole[1:]),)
+            errors += [FieldError(f"/{index}{each.pointer}", f"line {number}, {each.message}") for each in said]
+    if errors:
+        raise strict_json.MalformedJson(f"At {errors[0].pointer}: {errors[0].message}.", errors=errors)
+    return values

@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from api.access import own_project
 from api.answers import CREATED, answer, created
-from api.deps import CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep, json_body
-from api.paging import decode_cursor, one_page
+from api.deps import AnyLimit, CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep, json_body
+from api.paging import decode_cursor, one_page, part_of
 from api.room import room
 from api.routes.checkpoints import own_checkpoint
 from api.schemas.common import NO_NUL
@@ -115,11 +115,14 @@ def record_receipt(
 
 
 @router.get("/runs/{run_id}/resume-receipts", response_model=ReceiptPage)
-def list_receipts(run_id: str, session: SessionDep, caller: CallerDep) -> Response:
+def list_receipts(
+    run_id: str, session: SessionDep, caller: CallerDep, limit: AnyLimit = None, cursor: Cursor = None
+) -> Response:
     """The receipts of a run, by attempt."""
     brief = runs.get_brief(session, _own_run(session, run_id, caller))
     rows = receipts.list_receipts(session, brief.project_id, brief.id)
-    return answer(ReceiptPage.model_construct(items=[ReceiptOut.from_row(row) for row in rows], next_cursor=None))
+    page, more = part_of(rows, limit, cursor, lambda row: [row.id], "receipts", brief.id, caller.token_id)
+    return answer(ReceiptPage.model_construct(items=[ReceiptOut.from_row(row) for row in page], next_cursor=more))
 
 
 @router.get("/checkpoints/{checkpoint_id}/suspicion", response_model=SuspicionOut)

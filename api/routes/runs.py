@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from api.access import own_project
 from api.answers import CREATED, answer, created
-from api.deps import CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep, json_body
-from api.paging import id_after, one_page, text_after
+from api.deps import AnyLimit, CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep, json_body
+from api.paging import id_after, one_page, part_of, text_after
 from api.room import room
 from api.schemas.common import NO_NUL
 from api.schemas.runs import (
@@ -19,6 +19,7 @@ from api.schemas.runs import (
     AttemptPatch,
     CurveOut,
     CurvePage,
+    ListedAttempt,
     PointsIn,
     ProjectIn,
     ProjectOut,
@@ -33,6 +34,7 @@ from api.schemas.runs import (
 from registry import attempts, ids, projects, runs, series
 from registry.checkpoints.detail import read_config
 from registry.incidents.receipts import confirmations
+from registry.overview.attempts import progress_by_attempt
 from registry.runs import RunNotFound
 from registry.tokens import Caller
 from registry.types import MAX_ATTEMPT
@@ -119,12 +121,16 @@ def open_attempt(
 
 
 @router.get("/runs/{run_id}/attempts", response_model=AttemptPage)
-def list_attempts(run_id: str, session: SessionDep, caller: CallerDep) -> Response:
-    """Every attempt of a run, in order."""
+def list_attempts(
+    run_id: str, session: SessionDep, caller: CallerDep, limit: AnyLimit = None, cursor: Cursor = None
+) -> Response:
+    """Every attempt of a run, in order; a page of them where a limit is given."""
     run = _own_run(session, run_id, caller)
     rows, receipts = attempts.list_attempts(session, run.id), confirmations(session, run.project_id, run.id)
-    items = [AttemptOut.from_row(row, receipts.get(row.number)) for row in rows]
-    return answer(AttemptPage.model_construct(items=items, next_cursor=None))
+    page, more = part_of(rows, limit, cursor, lambda row: [row.number], "attempts", run.id, caller.token_id)
+    progress = progress_by_attempt(session, run.project_id, run.id)
+    items = [ListedAttempt.from_row(row, receipts.get(row.number)).with_progress(progress[row.number]) for row in page]
+    return answer(AttemptPage.model_construct(items=items, next_cursor=more))
 
 
 @router.patch("/runs/{run_id}/attempts/{number}", response_model=AttemptOut)
@@ -152,16 +158,23 @@ def record_series(
 
 @router.get("/runs/{run_id}/series", response_model=CurvePage)
 def read_series(
-    run_id: str, session: SessionDep, caller: CallerDep, name: Annotated[list[NameQuery] | None, Query()] = None
+    run_id: str,
+    session: SessionDep,
+    caller: CallerDep,
+    name: Annotated[list[NameQuery] | None, Query()] = None,
+    limit: AnyLimit = None,
+    cursor: Cursor = None,
 ) -> Response:
-    """The curves of a run by attempt: all, or those that are named."""
+    """The curves of a run by name and attempt: all, or those that are named; `limit` counts curves."""
     run = _own_run(session, run_id, caller)
     curves = series.read_series(session, run.project_id, run.id, name)
+    query = ("series", run.id, *(name or ()), caller.token_id)
+    page, more = part_of(curves, limit, cursor, lambda each: [each.name, each.attempt], *query)
     items = [
         CurveOut.model_construct(attempt=each.attempt, name=each.name, steps=each.steps, values=each.values)
-        for each in curves
+        for each in page
     ]
-    return answer(CurvePage.model_construct(items=items, next_cursor=None))
+    return answer(CurvePage.model_construct(items=items, next_cursor=more))
 
 
 def _attempt(session: Session, run: runs.RunRow, row: attempts.AttemptRow) -> AttemptOut:

@@ -45,6 +45,8 @@ def read_number(value: Any) -> float:
 
 
 def read_finite(value: Any) -> float:
+    if isinstance(value, bool | str) or not isinstance(value, int | float):
+        raise ValueError(f"expected a finite number; got {_shown(value)}")
     number = read_number(value)
     if not math.isfinite(number):
         raise ValueError(f"expected a finite number; got {special_name(number)}")

@@ -24,6 +24,7 @@ from api.schemas.common import (
 from api.schemas.parts import LayoutIn, Tags
 from registry.attempts import AttemptRow, AttemptSpec
 from registry.incidents.receipts import UNCONFIRMED, Confirmation
+from registry.overview.attempts import Progress
 from registry.projects import ProjectRow
 from registry.resume_points import ResumePoint
 from registry.runs import RunRow, RunSpec, TrackerSpec
@@ -288,7 +289,8 @@ class ResumeOut(Answer):
 class AttemptOut(Answer):
     """`live_through_step`: later steps of this attempt are superseded; null: none are; -1: all are.
 
-    `resume`: what the attempt says that it restored; null where it loaded nothing.
+    `resume`: what the attempt says that it restored; null where it loaded nothing. `not_applied`: fields that this
+    second call with its key said otherwise than the first, which stays.
     """
 
     id: Id
@@ -309,6 +311,7 @@ class AttemptOut(Answer):
     heartbeat_at: Time | None
     step: int | None
     resume: ResumeOut | None
+    not_applied: list[str]
 
     @classmethod
     def from_row(cls, row: AttemptRow, receipts: Confirmation | None = None) -> Self:
@@ -319,13 +322,25 @@ class AttemptOut(Answer):
             resumed_from=ResumePointOut.from_point(row.resumed_from) if row.resumed_from else None,
             skip=[SkipOut.model_construct(from_=start, to=end) for start, end in row.skip],
             nodes=list(row.nodes),
+            not_applied=list(row.not_applied),
             step=row.heartbeat_step,
             resume=ResumeOut.from_row(receipts or UNCONFIRMED) if row.resumed_from or receipts else None,
         )
 
 
+class ListedAttempt(AttemptOut):
+    """`saved_step`: the last step of which a checkpoint is recorded; `reached_step`: the last that a save, a heartbeat
+    or a curve tells of."""
+
+    saved_step: int | None
+    reached_step: int | None
+
+    def with_progress(self, progress: Progress) -> Self:
+        return self.model_copy(update={"saved_step": progress.saved_step, "reached_step": progress.reached_step})
+
+
 class AttemptPage(Answer):
-    items: list[AttemptOut]
+    items: list[ListedAttempt]
     next_cursor: str | None
 
 

@@ -104,7 +104,7 @@ def commit_checkpoint(
     if checkpoint.state == CheckpointState.PENDING:
         return commit(session, checkpoint, items[0], roots)
     given = given_fields(items[0].digest)
-    differing = [name for name in what_differs(checkpoint, items[0].digest) if name in given]
+    differing = [name for name in what_differs(checkpoint, items[0]) if name in given]
     return compare_committed(checkpoint, items[0], differing)
 
 
@@ -121,6 +121,8 @@ def amend_checkpoint(session: Session, checkpoint_id: int, changes: Mapping[str,
     session.flush()
     if "tags" in changes:
         _amend_tags(session, checkpoint, changes["tags"])
+    if not changes:
+        return
     audit.record(
         session,
         actor=actor,
@@ -179,8 +181,9 @@ def _runs_of_batch(
 
 
 def _refuse_batch(problems: Problems) -> None:
+    problems = sorted(problems, key=lambda pair: pair[0])
     errors = []
-    for index, problem in sorted(problems, key=lambda pair: pair[0]):
+    for index, problem in problems:
         for error in problem.errors or (FieldError("", problem.message),):
             errors.append(FieldError(f"/{index}{error.pointer}", error.message))
     in_conflict = all(isinstance(problem, Conflict) for _, problem in problems)

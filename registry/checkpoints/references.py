@@ -9,7 +9,7 @@ from registry.checkpoints.placing import Item, Key, Problems
 from registry.errors import FieldError, RegistryError
 from registry.evals.scores import ReplicaUnknown
 from registry.ids import to_text
-from registry.lineage import ParentUnknown
+from registry.lineage import WITHIN_ONE_PROJECT, ParentUnknown
 from registry.models import Checkpoint, Replica
 from registry.upsert import chunks
 
@@ -59,7 +59,9 @@ def _unknown_parent(item: Item, known: set[int]) -> RegistryError | None:
         if parent.checkpoint_id not in known:
             message = f"this project has no checkpoint {to_text(parent.checkpoint_id)}"
             errors = [FieldError(f"/parents/{at}/checkpoint_id", message)]
-            return ParentUnknown(f"A parent is unknown: {message}. Record it first.", errors=errors)
+            return ParentUnknown(
+                f"A parent is unknown: {message}. Record it first. {WITHIN_ONE_PROJECT}.", errors=errors
+            )
     return None
 
 

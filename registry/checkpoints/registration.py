@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from hashlib import blake2b
+from itertools import groupby
 from typing import Any, Final
 
 from registry import strict_json
@@ -18,6 +19,7 @@ from registry.types import CheckpointState, Kind, Presence, Relation
 
 BYTES: Final = 8  # of hash per field
 _NOT_GIVEN: Final = bytes(BYTES)
+_SETS: Final = ("scores", "replicas", "parents")
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,9 @@ class PieceSpec:
     evidence: str | None = None
     position_evidence: str | None = None
     moment: str | None = None
+
+
+_NOTHING_SAID: Final = PieceSpec(Presence.UNKNOWN)  # as where the piece is left out
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,15 @@ _JSON: Final = frozenset(("metrics", "data_cursor", "config", "environment", "ta
 
 def content_digest(registration: Registration) -> bytes:
     """BYTES of hash for each of FIELDS."""
-    return b"".join([_hash(name, getattr(registration, name)) for name in FIELDS])
+    said = {name: piece for name, piece in registration.pieces.items() if piece != _NOTHING_SAID}
+    return b"".join([_hash(name, said if name == "pieces" else getattr(registration, name)) for name in FIELDS])
+
+
+def digest_as_sent(registration: Registration) -> bytes:
+    """The digest as it was when a member that is sent twice, and a piece said to be unknown, still counted.
+
+    What was recorded then is the same when it is sent again."""
+    return b"".join([_hash(name, getattr(registration, name), as_sets=False) for name in FIELDS])
 
 
 def differing_fields(one: bytes, other: bytes) -> list[str]:
@@ -139,13 +152,15 @@ def _parts(digest: bytes) -> Iterator[bytes]:
     return (padded[at : at + BYTES] for at in range(0, len(padded), BYTES))
 
 
-def _hash(name: str, value: Any) -> bytes:
+def _hash(name: str, value: Any, *, as_sets: bool = True) -> bytes:
     if not value and (value is None or value is False or not isinstance(value, int | float)):
         return _NOT_GIVEN  # zero is said; nothing, and nothing in a list or object, is not
     if name == "scores":
         value = sorted(map(text_of, value))
     elif name not in _JSON:
         value = _plain(value)
+    if name in _SETS and as_sets:
+        value = [each for each, _ in groupby(value)]
     return blake2b(strict_json.canonical(value).encode(), digest_size=BYTES).digest()
 
 

@@ -14,7 +14,7 @@ from registry.checkpoints import concerned
 from registry.checkpoints.details import replace_details, write_details
 from registry.checkpoints.errors import CheckpointDeleted, CheckpointExists, CheckpointNotFound
 from registry.checkpoints.placing import Item, Key, Problems
-from registry.checkpoints.registration import differing_fields, given_fields, merged_digest
+from registry.checkpoints.registration import differing_fields, digest_as_sent, given_fields, merged_digest
 from registry.checkpoints.shared import SharedColumns
 from registry.db import now, split_number
 from registry.errors import FieldError, RegistryError
@@ -139,17 +139,22 @@ def _meet(session: Session, checkpoint: Checkpoint, item: Item, roots: Sequence[
         if locked.state == CheckpointState.PENDING:
             return commit(session, locked, item, roots)
         checkpoint = locked
-    return compare_committed(checkpoint, item, what_differs(checkpoint, item.digest))
+    return compare_committed(checkpoint, item, what_differs(checkpoint, item))
 
 
-def what_differs(checkpoint: Checkpoint, digest: bytes) -> list[str]:
+def what_differs(checkpoint: Checkpoint, item: Item) -> list[str]:
     """The fields in which a registration differs from a checkpoint; none where it is one that was accepted before."""
-    if digest in (checkpoint.registration, checkpoint.commit_registration):
+    accepted = (checkpoint.registration, checkpoint.commit_registration)
+    if item.digest in accepted:
+        return []
+    as_sent = digest_as_sent(item.registration)
+    if as_sent in accepted:
         return []
     recorded = checkpoint.registration
     if checkpoint.commit_registration is not None:
         recorded = merged_digest(recorded, checkpoint.commit_registration)
-    return differing_fields(recorded, digest)
+    otherwise = differing_fields(recorded, as_sent)
+    return [name for name in differing_fields(recorded, item.digest) if name in otherwise]
 
 
 def _insert(session: Session, project_id: int, items: Sequence[Item], roots: Sequence[str]) -> dict[int, Registered]:

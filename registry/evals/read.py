@@ -32,6 +32,7 @@ class ScoreRow:
     comparability: Mapping[str, Any]
     series_id: int
     current: bool
+    arrival: int
 
 
 def list_scores(
@@ -56,6 +57,7 @@ def list_scores(
             comparability=strict_json.loads(series.comparability.encode()),
             series_id=series.id,
             current=current is not None,
+            arrival=score.arrival,
         )
         for score, series, metric, benchmark, current in session.execute(query)
     ]

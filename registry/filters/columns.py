@@ -162,13 +162,15 @@ def _number(table: Any, **named: Any) -> Value:
 
 
 def _config(path: str) -> Value:
+    """A value that was sent as null is missing."""
     entry = tables.config_entry
     here = and_(
         entry.c.project_id == checkpoint.c.project_id,
         entry.c.config_id == checkpoint.c.config_id,
         entry.c.path == path,
     )
-    return Value(_scalar(select(entry.c.number).where(here)), text=_scalar(select(entry.c.text).where(here)))
+    text = _scalar(select(func.nullif(entry.c.text, literal("null"))).where(here))
+    return Value(_scalar(select(entry.c.number).where(here)), text=text)
 
 
 def _run_tag(name: str) -> Expression:

@@ -125,9 +125,8 @@ def _like(side: Expression, pattern: str, any_case: bool) -> Expression:
 
 
 def _missing(value: Value) -> Expression:
-    """A config value that was sent as null is missing too."""
     if value.text is not None:
-        return or_(value.text.is_(None), value.text == literal("null"))
+        return value.text.is_(None)
     if value.special is not None:
         return and_(value.plain.is_(None), value.special().is_(None))
     return value.plain.is_(None)

@@ -11,8 +11,8 @@ from registry.keyset import Key, KeyType
 
 _NEVER_NULL: Final = frozenset(
     {
-        *("id", "step", "attempt", "kind", "state", "saved_at", "project", "superseded", "milestone"),
-        *("resumability", "run.id", "run.name", "saved_at_assumed", "scored"),
+        *("id", "step", "attempt", "kind", "state", "saved_at", "created_at", "project", "superseded", "milestone"),
+        *("resumability", "run.id", "run.name", "run.created_at", "saved_at_assumed", "scored"),
         *("pieces.weights", "pieces.optimizer", "pieces.data_position", "pieces.random_state"),
     }
 )

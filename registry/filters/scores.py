@@ -70,7 +70,7 @@ def choose_scores(
         if choice is not None:
             served = {project_id for project_id, _ in choice.series}
             same = [benchmark, *sorted(spellings[name[0]] - {benchmark})]
-            left_out = find_left_out(session, found, same, name[1:], table, served=served)
+            left_out = find_left_out(session, found, same, name[1:], table, served=served, asked=project_ids)
             choice = replace(choice, left_out=left_out)
         choices[name] = choice
     return choices

@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 from registry.db import Database
 from registry.types import Scope
 from tests.api.conftest import client_of
+from tests.factories import make_checkpoint, make_project, make_run
 
 
 @pytest.fixture
@@ -161,3 +163,13 @@ def test_a_single_run_can_be_held_against_published_figures(client: TestClient) 
     assert client.get(f"/api/v1/checkpoints/{top}/profile").json()["capabilities"][0]["percentile"] is None
     unknown = client.post("/api/v1/search", json={"query": "strong math", "population": "reference:nobody"})
     assert (unknown.status_code, unknown.json()["type"]) == (422, "/problems/unknown-population")
+
+
+def test_the_lowest_loss_comes_first_by_words_and_by_order(client: TestClient, session: Session) -> None:
+    run = make_run(session, make_project(session, "losses"))
+    for step, loss in ((1, 2.5), (2, float("nan")), (3, 1.5)):
+        make_checkpoint(session, run, step, loss=loss)
+    for asked in ({"query": "lowest loss"}, {"query": "step > 0", "order": "lowest_loss"}):
+        answer = search(client, project="losses", **asked)
+        assert answer["interpretation"]["order"] == "lowest_loss"
+        assert [(each["checkpoint"]["step"], each["loss"]) for each in answer["results"]] == [(3, 1.5), (1, 2.5)]

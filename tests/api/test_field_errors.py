@@ -1,14 +1,19 @@
 """Every refused value is named by a pointer into what was sent, in words that need no library's manual."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 
 from api.deps import validate
+from api.field_errors import PATTERNS
+from api.main import create_app
 from api.problems import InvalidFields
 from api.schemas.checkpoints import CheckpointIn
 from api.schemas.runs import AttemptIn, ProjectIn
+from registry.config import Settings
+from registry.strict_json import walk
 
 CHECKPOINT: TypeAdapter[Any] = TypeAdapter(CheckpointIn)
 SCORE = {"benchmark": "b", "value": 1}
@@ -47,3 +52,15 @@ def test_other_bodies_too() -> None:
     with pytest.raises(InvalidFields) as refused:
         validate(TypeAdapter(ProjectIn), 5)
     assert [(error.pointer, error.message) for error in refused.value.errors] == [("", "expected an object")]
+
+
+def test_every_pattern_of_the_description_has_words() -> None:
+    described = create_app(Settings(Path(), "sqlite:///never-opened.db")).openapi()["components"]["schemas"]
+    asked = {node["pattern"] for _, node in walk(described) if isinstance(node, dict) and _is_text(node)}
+    ids = {pattern for pattern in asked if pattern.startswith("^[0-7]")}  # read by a reader of its own
+    assert len(asked) > 5
+    assert asked - ids <= PATTERNS.keys()
+
+
+def _is_text(node: dict[str, Any]) -> bool:
+    return node.get("type") == "string" and isinstance(node.get("pattern"), str)

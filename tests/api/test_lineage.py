@@ -116,3 +116,16 @@ def reached(edges: set[tuple[int, int, str]], start: int, here: int) -> set[tupl
         found |= more
         seen |= {edge[1 - here] for edge in more}
     return found
+
+
+def test_a_parent_in_another_project_is_refused_with_the_reason_and_what_to_do(
+    client: TestClient, session: Session
+) -> None:
+    elsewhere = make_checkpoint(session, make_run(session, make_project(session)), 1)
+    run = make_run(session, make_project(session))
+    parents = [{"checkpoint_id": to_text(elsewhere), "relation": "fine_tuned_from"}]
+    refused = client.post(f"/api/v1/runs/{to_text(run.id)}/checkpoints", json={"step": 1, "parents": parents})
+    assert (refused.status_code, refused.json()["type"]) == (422, "/problems/parent-unknown")
+    assert refused.json()["errors"][0]["pointer"] == "/parents/0/checkpoint_id"
+    assert "Lineage stays within one project" in refused.json()["detail"]
+    assert "recorded here as well" in refused.json()["detail"]

@@ -47,6 +47,29 @@ def test_projects_runs_aliases_and_histories_are_paged(filled: TestClient) -> No
     assert [move["checkpoint"]["step"] for move in moves] == [4, 3, 2, 1]
 
 
+def test_lists_that_come_whole_are_paged_where_a_limit_is_asked(client: TestClient) -> None:
+    client.post("/api/v1/projects", json={"name": "p"})
+    run = client.post("/api/v1/runs", json={"project": "p", "name": "r"}).json()["id"]
+    for key in "abc":
+        client.post(f"/api/v1/runs/{run}/attempts", json={"key": key, "restart": True})
+    curves = [{"attempt": 1, "name": name, "steps": [1], "values": [2]} for name in ("loss", "lr", "mfu")]
+    client.post(f"/api/v1/runs/{run}/series", json=curves)
+    results = [{"benchmark": "b", "value": value / 10} for value in range(5)]
+    made = client.post(f"/api/v1/runs/{run}/checkpoints", json={"step": 1, "scores": results}).json()["id"]
+    for path, count in ((f"runs/{run}/attempts", 3), (f"runs/{run}/series", 3), (f"checkpoints/{made}/scores", 5)):
+        whole = client.get(f"/api/v1/{path}").json()
+        assert (len(whole["items"]), whole["next_cursor"]) == (count, None), path
+        assert walk(client, f"/api/v1/{path}") == whole["items"], path
+        cursor = client.get(f"/api/v1/{path}", params={"limit": 1}).json()["next_cursor"]
+        other = client.get("/api/v1/runs", params={"cursor": cursor})
+        assert (other.status_code, other.json()["type"]) == (400, "/problems/invalid-cursor")
+
+
+def test_an_empty_cursor_is_no_first_page(filled: TestClient) -> None:
+    for path in ("projects", "runs", "aliases", "checkpoints"):
+        assert filled.get(f"/api/v1/{path}", params={"cursor": ""}).status_code == 400, path
+
+
 @pytest.mark.parametrize("path", ["projects", "runs", "aliases", "checkpoints"])
 def test_a_cursor_of_another_list_and_a_limit_of_nothing_are_refused(filled: TestClient, path: str) -> None:
     cursor = filled.get("/api/v1/projects", params={"limit": 1}).json()["next_cursor"]
@@ -60,7 +83,7 @@ def test_a_cursor_of_another_list_and_a_limit_of_nothing_are_refused(filled: Tes
 
 def test_a_query_parameter_with_a_typo_is_refused(filled: TestClient) -> None:
     refused = filled.get("/api/v1/checkpoints", params={"fitler": "step > 5"})
-    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/fitler")
+    assert (refused.status_code, refused.json()["errors"][0]["pointer"]) == (422, "/query/fitler")
     assert "filter" in refused.json()["detail"]
 
 
@@ -120,3 +143,21 @@ def test_names_that_no_path_can_carry_are_refused(client: TestClient, name: str)
 def test_a_compressed_body_is_refused_with_the_reason(client: TestClient) -> None:
     refused = client.post("/api/v1/projects", content=b"\x1f\x8b", headers={"content-encoding": "gzip"})
     assert (refused.status_code, refused.json()["type"]) == (415, "/problems/unsupported-media-type")
+
+
+def test_an_attempt_is_listed_with_the_last_step_it_made_and_the_last_it_saved(client: TestClient) -> None:
+    client.post("/api/v1/projects", json={"name": "p"})
+    run = client.post("/api/v1/runs", json={"project": "p", "name": "r"}).json()["id"]
+    for key in "ab":
+        client.post(f"/api/v1/runs/{run}/attempts", json={"key": key, "restart": True})
+    client.post(f"/api/v1/runs/{run}/checkpoints", json={"attempt": 1, "step": 30})
+    client.patch(f"/api/v1/runs/{run}/attempts/1", json={"step": 35})
+
+    def steps() -> list[tuple[int | None, int | None]]:
+        items = client.get(f"/api/v1/runs/{run}/attempts").json()["items"]
+        return [(each["saved_step"], each["reached_step"]) for each in items]
+
+    assert steps() == [(30, 35), (None, None)]
+    curves = [{"attempt": attempt, "name": "loss", "steps": [5, 37], "values": [2, 1]} for attempt in (1, 2)]
+    client.post(f"/api/v1/runs/{run}/series", json=curves)
+    assert steps() == [(30, 37), (None, 37)]

@@ -9,7 +9,7 @@ from registry.live_path import live_steps
 from registry.models import Attempt
 from registry.projects import ProjectRow
 from registry.resume_points import ResumePoint
-from tests.factories import make_attempt, make_checkpoint, make_run
+from tests.factories import make_attempt, make_checkpoint, make_project, make_run
 
 
 def live(session: Session, run_id: int) -> list[int | None]:
@@ -30,6 +30,47 @@ def test_who_opens_it_second_completes_what_the_first_had_not_said(session: Sess
     completed, made = open_attempt(session, run.id, spec)
     assert (completed.command, completed.reason, completed.nodes, made) == ("cairn exec", "new data", ("n1",), False)
     assert session.get_one(Attempt, completed.id).config_id is not None
+
+
+def test_what_the_second_says_otherwise_stays_as_it_was_and_is_named(session: Session) -> None:
+    run = make_run(session)
+    for step in (100, 200):
+        make_checkpoint(session, run, step)
+    spec = AttemptSpec(key="k", command="a", config={"lr": 1}, resumed_from=ResumePoint(attempt=1, step=200))
+    opened, _ = open_attempt(session, run.id, spec)
+    assert open_attempt(session, run.id, spec)[0] == opened
+    other = AttemptSpec(key="k", command="b", config={"lr": 2}, resumed_from=ResumePoint(attempt=1, step=100))
+    again, _ = open_attempt(session, run.id, other)
+    assert sorted(again.not_applied) == ["command", "config", "resumed_from"]
+    assert (again.command, again.resumed_from) == ("a", opened.resumed_from)
+
+
+def test_a_resume_that_names_no_attempt_is_the_same_when_it_is_sent_again(session: Session) -> None:
+    run = make_run(session)
+    make_checkpoint(session, run, 100)
+    spec = AttemptSpec(key="k", resumed_from=ResumePoint(step=100))
+    opened, _ = open_attempt(session, run.id, spec)
+    assert open_attempt(session, run.id, spec) == (opened, False)
+
+
+def test_what_the_first_did_not_say_was_loaded_or_left_out_the_second_may(session: Session) -> None:
+    project = make_project(session)
+    base, tuned = make_run(session, project, "base"), make_run(session, project, "tuned")
+    source = make_checkpoint(session, base, 500)
+    open_attempt(session, tuned.id, AttemptSpec(key="k"))
+    spec = AttemptSpec(key="k", resumed_from=ResumePoint(checkpoint_id=source), skip=[(10, 20)])
+    completed, made = open_attempt(session, tuned.id, spec)
+    assert (made, completed.not_applied, completed.skip) == (False, (), ((10, 20),))
+    assert completed.resumed_from is not None
+    assert (completed.resumed_from.checkpoint_id, completed.resumed_from.run) == (source, "base")
+
+
+def test_an_attempt_that_started_over_does_not_become_one_that_loaded_something(session: Session) -> None:
+    run = make_run(session)
+    kept = make_checkpoint(session, run, 100)
+    open_attempt(session, run.id, AttemptSpec(key="k", restart=True))
+    again, _ = open_attempt(session, run.id, AttemptSpec(key="k", resumed_from=ResumePoint(checkpoint_id=kept)))
+    assert (again.not_applied, again.resumed_from) == (("resumed_from",), None)
 
 
 def test_a_silent_restart_over_committed_checkpoints_is_refused(session: Session) -> None:

@@ -1,6 +1,6 @@
 """Names that point at checkpoints, such as `production`."""
 
-from cairn.calls.base import Calls, CheckpointLike, answer_items, given, id_of, segment
+from cairn.calls.base import Calls, CheckpointLike, given, id_of, segment
 from cairn.reading import build
 from cairn.types import Alias, AliasMove
 
@@ -36,11 +36,11 @@ class AliasCalls(Calls):
 
     def list_aliases(self) -> tuple[Alias, ...]:
         """Every alias that this token may see, by name."""
-        return answer_items(self._fetch("/aliases"), Alias)
+        return self._every("/aliases", Alias)
 
     def alias_history(self, project: str, name: str) -> tuple[AliasMove, ...]:
         """Every move, the newest first."""
-        return answer_items(self._fetch(f"{_path(project, name)}/history"), AliasMove)
+        return self._every(f"{_path(project, name)}/history", AliasMove)
 
     def alias_rollback(
         self,

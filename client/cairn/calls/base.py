@@ -11,6 +11,7 @@ from cairn.transport import Call, Transport, query
 from cairn.types import Checkpoint, CheckpointRef, Run, RunRef
 
 API = "/api/v1"
+PAGE = 1_000  # items; the most that the service gives at once
 T = TypeVar("T")
 RunLike = str | Run | RunRef
 CheckpointLike = str | CheckpointRef | Checkpoint
@@ -26,6 +27,17 @@ class Calls:
 
     def _fetch(self, path: str, **parameters: Any) -> Any:
         return self._transport.send(Call("GET", query(API + path, **parameters), idempotent=True))
+
+    def _every(self, path: str, cls: type[T]) -> tuple[T, ...]:
+        """The items of all pages of a list."""
+        found: list[T] = []
+        cursor: str | None = None
+        while True:
+            answer = self._fetch(path, limit=PAGE, **given(cursor=cursor))
+            found += answer_items(answer, cls)
+            cursor = answer.get("next_cursor")
+            if cursor is None:
+                return tuple(found)
 
     def _send(self, method: str, path: str, body: Any, *, idempotent: bool) -> Any:
         call = Call(method, API + path, wire.encode(body), idempotent=idempotent)

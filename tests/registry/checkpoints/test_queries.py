@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -279,8 +280,16 @@ def plan_of(world: World, statement: Any) -> str:
 
 
 @pytest.fixture
-def crowd(world: World) -> World:
-    """3,000 checkpoints with two scores each, so that a scan would show."""
+def crowd(committed_database: Database) -> Iterator[World]:
+    """3,000 checkpoints with two scores each, so that a scan would show.
+
+    In a database of their own: the plans of PostgreSQL depend on what earlier tests left on the pages of a table.
+    """
+    with committed_database.write() as session:
+        yield _crowded(World(session))
+
+
+def _crowded(world: World) -> World:
     from registry.models import Checkpoint, CurrentScore
 
     first = world.checkpoint(0, scores={"gsm8k": 0.0, "mt_bench": 0.0})

@@ -11,6 +11,7 @@ from registry.checkpoints.registration import (
     Registration,
     ReplicaSpec,
     content_digest,
+    digest_as_sent,
     given_fields,
 )
 from registry.evals.scores import NewScore
@@ -71,3 +72,17 @@ def test_the_order_of_scores_parts_and_keys_does_not_count() -> None:
         replicas=tuple(replace(each, parts=each.parts[::-1]) for each in FULL.replicas),
     )
     assert content_digest(turned) == content_digest(FULL)
+
+
+def test_a_member_that_is_sent_twice_counts_once() -> None:
+    doubled = replace(FULL, scores=(*FULL.scores, FULL.scores[0]), replicas=FULL.replicas * 2, parents=FULL.parents * 3)
+    assert content_digest(doubled) == content_digest(FULL)
+    assert digest_as_sent(doubled) != content_digest(FULL)
+    assert digest_as_sent(FULL) == content_digest(FULL)
+
+
+def test_a_piece_said_to_be_unknown_is_one_that_is_left_out() -> None:
+    said = replace(FULL, pieces={**FULL.pieces, "random_state": PieceSpec("unknown")})
+    assert content_digest(said) == content_digest(FULL)
+    why = replace(FULL, pieces={**FULL.pieces, "random_state": PieceSpec("unknown", "no such file")})
+    assert content_digest(why) != content_digest(FULL)

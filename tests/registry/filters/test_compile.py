@@ -148,6 +148,16 @@ def test_config_values_compare_by_the_type_of_the_literal(world: World) -> None:
     assert steps(world, "", "config.lr desc") == [2, 1, 3, 4]
 
 
+def test_a_config_value_of_null_is_missing_in_every_comparison(world: World) -> None:
+    world.checkpoint(1, config={"opt": (None, "null")})
+    world.checkpoint(2, config={"opt": (None, "adamw")})
+    world.checkpoint(3)
+    for condition in ("config.opt != 'sgd'", "not config.opt = 'sgd'", "config.opt not in ('sgd')", "config.opt > 'a'"):
+        assert steps(world, condition) == [2], condition
+    assert steps(world, "config.opt = 'null' or config.opt like 'n%' or config.opt in ('null')") == []
+    assert steps(world, "", "config.opt desc, step") == [2, 1, 3]
+
+
 def test_a_checkpoint_beyond_the_live_part_of_its_attempt_is_superseded(world: World) -> None:
     world.attempt("base", 1, live_through_step=2)
     for step, attempt in ((1, 1), (2, 1), (3, 1), (3, 2)):

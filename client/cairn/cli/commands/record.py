@@ -1,6 +1,7 @@
 """`cairn record`: record a checkpoint from options, or many from NDJSON."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +23,9 @@ OBJECT_SCHEMES = ("s3://", "gs://", "az://", "abfs://", "oss://", "cos://", "r2:
 BATCH_ITEMS = 500
 # What a field of a registration is called on the command line, where that is not its own name.
 OPTIONS = {"replicas": "path", "scores": "score", "tags": "tag"}
+PLAIN = ("attempt", "kind", "loss", "lr", "epoch", "tokens_seen", "data_version")
+# Every field that an option gives: one that was left out may be what differs, too.
+SAID = ("project", "run", "step", *PLAIN, *OPTIONS, "config", "pieces")
 FIRST = "The first: "  # begins the reason in the answer to a batch
 Item = tuple[int, dict[str, Any]]  # the line that it stands on, and the registration
 
@@ -84,8 +88,7 @@ def record(
 
 def _fields(options: dict[str, Any]) -> dict[str, Any]:
     """The options as fields of a registration."""
-    plain = ("attempt", "kind", "loss", "lr", "epoch", "tokens_seen", "data_version")
-    fields = {name: options[name] for name in plain if options[name] is not None}
+    fields = {name: options[name] for name in PLAIN if options[name] is not None}
     if options["pending"]:
         fields["state"] = "pending"
     if options["scores"]:
@@ -125,6 +128,8 @@ def _replica(uri: str, tier: str | None, digest: bool = False) -> dict[str, Any]
     if known is None:
         raise click.UsageError(f"--path {uri}: is that folder local or shared? Say --tier local or --tier shared.")
     if not digest:
+        if known != "object" and "://" not in uri and not os.path.exists(uri):
+            say(f"Note: {uri} is not there on this host. It is recorded all the same, since another host may have it.")
         return {"uri": uri, "tier": known}
     from cairn.formats.checkpoints import Unreadable
     from cairn.replicas import replica
@@ -174,7 +179,11 @@ def _batches(lines: TextIO, defaults: dict[str, Any]) -> Iterator[list[Item]]:
         if not line.strip():
             continue
         try:
-            item = json.loads(line, parse_float=Written)
+            item = json.loads(line, parse_float=Written, object_pairs_hook=_once)
+        except _Twice as twice:
+            raise Invalid(f"Line {number} of standard input has {twice} twice in one object.") from None
+        except json.JSONDecodeError as fault:
+            raise Invalid(f"Line {number} of standard input is no JSON: column {fault.colno}, {fault.msg}.") from None
         except (ValueError, RecursionError):
             raise Invalid(f"Line {number} of standard input is no JSON.") from None
         if not isinstance(item, dict):
@@ -185,6 +194,18 @@ def _batches(lines: TextIO, defaults: dict[str, Any]) -> Iterator[list[Item]]:
             batch = []
     if batch:
         yield batch
+
+
+class _Twice(Exception):
+    """A key that stands twice: which of its values is meant, nobody can tell."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _Twice(repr(next(key for key in keys if keys.count(key) > 1)))
+    return found
 
 
 def _send(batches: Iterator[list[Item]] | Sequence[list[Item]], as_json: bool) -> int:
@@ -230,5 +251,5 @@ def _as_the_person_wrote(error: CairnError, batch: list[Item]) -> CairnError:
     if batch[0][0]:
         return renamed(error, {f"/{index}": f"line {line}:" for index, (line, _) in enumerate(batch)})
     detail = error.detail.partition(FIRST)[2] or error.detail
-    options = {f"/0/{field}": f"--{OPTIONS.get(field, field).replace('_', '-')}" for field in batch[0][1]}
+    options = {f"/0/{field}": f"--{OPTIONS.get(field, field).replace('_', '-')}" for field in SAID}
     return renamed(rewritten(error, detail, error.errors), options)

@@ -1,7 +1,8 @@
 """A plain PyTorch loop that records its checkpoints, and goes on from the newest one where there is one.
 
 python plain_pytorch.py out                                # begins
-python plain_pytorch.py out --resume "$(cairn resume --run llm/plain)"
+checkpoint="$(cairn resume --run llm/plain)" || exit       # goes on
+python plain_pytorch.py out --resume "$checkpoint"
 """
 
 import argparse

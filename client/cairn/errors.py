@@ -90,6 +90,10 @@ class Forbidden(CairnError):
     """The token is known but may not do this."""
 
 
+class InDrill(Forbidden):
+    """`cairn drill` has started this process, and what it asked for would leave a trace in a run."""
+
+
 class Unauthenticated(CairnError):
     """No token, or one that the service does not know."""
 

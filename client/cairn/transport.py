@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
 from cairn import wire
+from cairn.drilled import refuse_to_send
 from cairn.errors import CairnError, ConnectionFailed, error_from_answer
 from cairn.reading import UnexpectedAnswer
 from cairn.settings import Settings, is_loopback
@@ -64,6 +65,7 @@ class Transport:
 
     def send(self, call: Call) -> Any:
         """The decoded answer, None where it is empty. Raises `CairnError`."""
+        refuse_to_send(call.method, call.path)
         latest = time.monotonic() + self.retries.wait_seconds
         for tried in range(self.retries.count + 1):
             try:

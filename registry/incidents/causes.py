@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Final
 
 UNKNOWN: Final = "unknown"
+WANTED: Final = "user-interrupt"
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
     """`planned`: somebody wanted the stop, so it does not count against the hardware.
 
-    `outside`: it strikes whatever checkpoint was loaded, and never makes one suspect.
+    `outside`: it strikes whatever checkpoint was loaded (memory is short for the job, not for what it reads), and never
+    makes one suspect.
     """
 
     name: str
@@ -30,8 +32,8 @@ _ALL: Final = (
     Cause("gpu-ecc", "GPU memory error (ECC)", "gpu", outside=True),
     Cause("gpu-xid", "GPU fault (Xid)", "gpu", outside=True),
     Cause("gpu-fault", "faulty GPU", "gpu", outside=True),
-    Cause("gpu-memory", "GPU out of memory", "memory"),
-    Cause("host-memory", "host out of memory", "memory"),
+    Cause("gpu-memory", "GPU out of memory", "memory", outside=True),
+    Cause("host-memory", "host out of memory", "memory", outside=True),
     Cause("host-fault", "faulty host", "host", outside=True),
     Cause("link-flap", "network link down", "network", outside=True),
     Cause("network", "network", "network", outside=True),
@@ -51,7 +53,7 @@ _ALL: Final = (
     Cause("scheduler-limit", "time limit of the scheduler", "scheduler", planned=True, outside=True),
     Cause("scheduler", "scheduler", "scheduler", outside=True),
     Cause("maintenance", "maintenance", "scheduler", planned=True, outside=True),
-    Cause("user-interrupt", "stopped by a person", "person", planned=True, outside=True),
+    Cause(WANTED, "stopped by a person", "person", planned=True, outside=True),
     Cause("membership-change", "workers formed anew", "scheduler", outside=True),
     Cause("hang", "hang", "unknown", outside=True),
     Cause(UNKNOWN, "unknown cause", "unknown"),

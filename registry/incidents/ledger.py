@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from registry import audit, outbox, strict_json
 from registry.db import now
 from registry.ids import new_id, to_text
-from registry.incidents.causes import UNKNOWN, is_better
+from registry.incidents.causes import UNKNOWN, WANTED, is_better
 from registry.incidents.closing import close, settle
 from registry.incidents.losses import loss_of
 from registry.incidents.queries import get_incident
@@ -62,6 +62,8 @@ def open_incident(session: Session, run_id: int, new: NewIncident, *, actor: str
     outbox.announce(session, run.project_id, OPENED, [incident.id], detail)
     if new.recovered_at is not None:
         close(session, incident, max(new.recovered_at, occurred_at))
+    elif incident.kind == "crashed" and incident.cause == WANTED:
+        close(session, incident, None)  # nobody waits for a training that a person has stopped
     else:
         settle(session, incident)
     return get_incident(session, incident.id), True

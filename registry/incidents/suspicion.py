@@ -1,7 +1,8 @@
 """Which checkpoints are suspect: attempts that loaded one failed alike, twice, before they had saved anything.
 
-What struck from outside (a power failure, a preemption) says nothing of the checkpoint. Neither does a failure that
-befalls attempts that loaded other checkpoints too: then the job is at fault, and the suspicion is lifted.
+What struck from outside (a power failure, a preemption, too little memory) says nothing of the checkpoint. Neither
+does a failure that befalls attempts that loaded other checkpoints too: then the job is at fault, and the suspicion is
+lifted.
 
 Who chooses a checkpoint to load leaves out those of `suspects_of`, and the copies of `suspect_copies_of`.
 """
@@ -105,6 +106,8 @@ def weigh(session: Session, incident: Incident) -> None:
     elif rows and rows[0].checkpoint_id is not None and rows[0].amount >= ENOUGH:
         only = rows[0].replica_id if rows[0].copies == 1 and rows[0].named == rows[0].amount else None
         _mark(session, incident, rows[0].checkpoint_id, only, rows[0].amount)
+    elif incident.cause in _OUTSIDE:  # somebody has named the cause since, and too few of the others are left
+        _lift(session, incident.project_id, [incident.checkpoint_id], incident.signature)
 
 
 def say_suspect(session: Session, checkpoint: Checkpoint, *, suspect: bool, reason: str, actor: str) -> None:

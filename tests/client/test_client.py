@@ -153,6 +153,19 @@ def test_an_alias_moves_and_moves_back(live: Client, project: str) -> None:
     assert f"{project}/production" in map(str, live.list_aliases())
 
 
+def test_lists_of_aliases_and_moves_go_on_beyond_a_page(
+    live: Client, project: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cairn.calls.base.PAGE", 2)
+    run = live.create_run(project, "a")
+    steps = [live.register_checkpoint(run, step) for step in range(5)]
+    for number, step in enumerate(steps):
+        live.put_alias(project, "production", step)
+        live.put_alias(project, f"best-{number}", step)
+    assert [each.checkpoint.step for each in live.alias_history(project, "production")] == [4, 3, 2, 1, 0]
+    assert len([each for each in live.list_aliases() if each.project == project]) == 6
+
+
 RESULT = {
     "results": {"piqa": {"acc": 0.7123456789012345, "acc_stderr": 0.01, "f1": None}},
     "versions": {"piqa": 0},

@@ -26,10 +26,10 @@ class DecideCalls(Calls):
     ) -> SearchAnswer:
         """Checkpoints by what they are good at, in words ('strong math, weak chat') or as conditions.
 
-        Or `like` a checkpoint: those with the same strengths and weaknesses. `order` puts the newest or the oldest
-        first among those that meet everything. `population` is whom percentiles are among: 'project', or published
-        figures such as 'reference:pythia'. The answer says how the words were understood; look at `interpretation`
-        and `strict`.
+        Or `like` a checkpoint: those with the same strengths and weaknesses. `order` puts the newest, the oldest
+        or the lowest_loss first among those that meet everything. `population` is whom percentiles are among:
+        'project', or published figures such as 'reference:pythia'. The answer says how the words were understood; look
+        at `interpretation` and `strict`.
         """
         body = given(
             query=query,

@@ -38,6 +38,7 @@ _KUBERNETES = {
 _TUNING = re.compile(
     r"(NCCL|RCCL|TORCH_NCCL|TORCH|PYTORCH|CUDA|CUBLAS|CUDNN|XLA|NVTE|OMP|MKL|UCX|FI|GLOO|TRITON|TOKENIZERS|JAX|DEEPSPEED)_[A-Z0-9_]+"
 )
+_SCHEDULERS = ("SLURM_JOB_ID", "KUBERNETES_SERVICE_HOST", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "_CONDOR_SLOT")
 RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK")
 WORLD_SIZES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE")
 _NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -67,6 +68,12 @@ def rank(environ: Mapping[str, str] | None = None) -> int:
 def world_size(environ: Mapping[str, str] | None = None) -> int | None:
     found = _first_number(WORLD_SIZES, environ, 0)
     return found or None
+
+
+def is_scheduled(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether something runs this job that may end it by itself."""
+    env = os.environ if environ is None else environ
+    return any(env.get(name) for name in _SCHEDULERS)
 
 
 def job_key(environ: Mapping[str, str] | None = None) -> str:

@@ -1,39 +1,13 @@
-"""Masks secrets before anything leaves the process: by the name that a value stands under, and by its own looks.
-
-`token` and `key` are also words of every tokenizer and attention layer: they count as names of secrets where they
-end a name (`hf_token`, `api_key`) and the word before them is none of the harmless ones (`pad_token`, `sort_key`).
-"""
+"""Masks secrets before anything leaves the process: by the name that a value stands under, and by its own looks."""
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
+
+from cairn.capture.secret_names import is_secret_name
 
 MASK = "***"
 
-_ALWAYS = re.compile(
-    r"passw(or)?d|passphrase|passcode|secret|credential|apikey|accesskey|privatekey|authtoken|accesstoken|webhookurl"
-)
-_WORDS = frozenset({"auth", "oauth", "authorization", "bearer", "cookie", "cookies", "pwd", "jwt", "dsn"})
-_PAIRS = frozenset(
-    {("api", "key"), ("access", "key"), ("private", "key"), ("ssh", "key"), ("signing", "key"), ("encryption", "key")}
-    | {("auth", "token"), ("access", "token"), ("api", "token"), ("bearer", "token"), ("refresh", "token")}
-    | {("session", "token"), ("webhook", "url")}
-)
-# What stands before `token` and `key` in the words of models, data sets and databases.
-_HARMLESS = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    pad eos bos unk mask sep cls image audio video vision start end begin stop special system user assistant per
-    each next last first new prompt think tool boi eoi eot eom sort primary foreign join group metric monitor query
-    value attempt cache partition rng prng dict text label input output data dataset column state map config
-    registry cross sorting idempotency routing index lookup single multi feature loss score bench sample id name
-    batch target source field instruction response message messages role content chosen rejected answer question
-    context attention head heads padding by num public
-    """,
-    )
-)
 _LOOKS = re.compile(
     r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,}"
     r"|\bhf_[A-Za-z0-9]{16,}"
@@ -51,29 +25,25 @@ _LOOKS = re.compile(
     re.DOTALL,
 )
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=._~-]{12,}")
-_IN_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)[^\s/@'\"]{1,500}@")
+# Up to the last @ before a slash; a password may hold a slash too, but `host:8400/run@2` is none.
+_IN_URL = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)(?:[^\s/'\"]{1,500}|[^\s/@:'\"]{1,64}:(?!\d+/)[^\s@'\"]{1,100})@"
+)
 _IN_QUERY = re.compile(
     r"(?i)(?P<name>[?&](?:sig|signature|token|access_token|key|api_key|password|x-amz-(?:signature|credential|security-token)|"
     r"x-goog-(?:signature|credential))=)[^&\s'\"#]+"
 )
-_ASSIGNED = re.compile(
-    r"(?P<name>[A-Za-z_][A-Za-z0-9_.-]{0,80})(?P<sep>\s*[=:]\s*)(?P<quote>['\"]?)(?P<value>[^\s'\",;]+)"
+# `HF_TOKEN=x`, `password: x`, `'api_key': 'x'`, `os.environ["HF_TOKEN"] = "x"`, `Authorization: token x`.
+_ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_.-]{0,80})\\?['\"]?\]?\s*(?:=>|[=:])\s*")
+_VALUE = re.compile(
+    r"(?i)\\(?P<mark>['\"])(?P<escaped>.+?)(?=\\(?P=mark)|$)"
+    r"|(?P<quote>['\"])(?P<quoted>(?:\\.|(?!(?P=quote)).)+)"
+    r"|(?:(?:bearer|basic|token|digest)\s+)?(?P<bare>[^\s'\",;]+)"
 )
-_SPLIT = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# `--password x` within one text, as a shell's or a log's.
+_FLAG = re.compile(r"(?<!\S)(?P<name>--?[A-Za-z][A-Za-z0-9_-]{0,80})(?P<sep>\s+['\"]?)(?P<value>[^\s'\"-][^\s'\"]*)")
+_PLAIN = re.compile(r"(?i)none|null|true|false|-?\d{1,3}|-?\d*\.\d*(?:e[+-]?\d+)?")
 MAX_DEPTH = 64
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether what stands under this name must not leave the process."""
-    words = [word.lower().rstrip("0123456789") for word in _SPLIT.split(name[:500]) if word]
-    words = [word for word in words if word]
-    if not words:
-        return False
-    if _ALWAYS.search("".join(words)) and _ALWAYS.search(re.sub(r"[^a-z]", "", name.lower())):
-        return True
-    if _WORDS & set(words) or any(pair in _PAIRS for pair in pairwise(words)):
-        return True
-    return words[-1] in ("token", "key") and (len(words) == 1 or words[-2] not in _HARMLESS)
 
 
 def mask_text(text: str) -> str:
@@ -89,18 +59,30 @@ def mask_text(text: str) -> str:
 
 
 def mask_log(text: str) -> str:
-    """For lines of a log: also `password=...` and `HF_TOKEN: ...`."""
+    """For a line of a log or of a shell: also `password=...`, `'hf_token': '...'`, `--api-key ...`."""
+    return mask_text(_FLAG.sub(_flagged, _mask_assigned(text)))
 
-    def assigned(found: "re.Match[str]") -> str:
-        if not is_secret_name(found["name"]) or found["value"].lower() in ("none", "null", "true", "false"):
-            return found[0]
-        return f"{found['name']}{found['sep']}{found['quote']}{MASK}"
 
-    return mask_text(_ASSIGNED.sub(assigned, text))
+def _mask_assigned(text: str) -> str:
+    """A value under a harmless name is read on: it may be an assignment itself (`args: token=x`)."""
+    kept, at, after = [], 0, 0
+    while (name := _ASSIGNED.search(text, at)) is not None:
+        at = name.end()
+        if not is_secret_name(name[1]) or (value := _VALUE.match(text, at)) is None:
+            continue
+        which = next(each for each in ("escaped", "quoted", "bare") if value[each] is not None)
+        if not _PLAIN.fullmatch(value[which].rstrip(")}]")):
+            kept += [text[after : value.start(which)], MASK]
+            at = after = value.end(which)
+    return "".join([*kept, text[after:]])
+
+
+def _flagged(found: "re.Match[str]") -> str:
+    return f"{found['name']}{found['sep']}{MASK}" if is_secret_name(found["name"]) else found[0]
 
 
 def mask_command(arguments: Sequence[str]) -> list[str]:
-    """A command line with `--api-key x`, `--api-key=x` and `HF_TOKEN=x` masked."""
+    """A command line with `--api-key x`, `--api-key=x` and `HF_TOKEN=x` masked, also inside of `bash -c '...'`."""
     masked: list[str] = []
     hide_next = False
     for argument in arguments:
@@ -110,7 +92,7 @@ def mask_command(arguments: Sequence[str]) -> list[str]:
         elif equals and is_secret_name(name.lstrip("-")):
             masked.append(f"{name}={MASK}")
         else:
-            masked.append(mask_text(argument))
+            masked.append(mask_log(argument))
         hide_next = argument.startswith("-") and not equals and is_secret_name(argument.lstrip("-"))
     return masked
 

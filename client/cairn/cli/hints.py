@@ -20,7 +20,8 @@ HINTS = {
     "incident-not-found": "`cairn incident list` shows them with their ids.",
     "job-not-found": "`cairn import mlflow` and `cairn import wandb --project` print the id of their job.",
     "tracker-link-not-found": "`cairn link PROJECT/RUN` shows a run's links with their ids.",
-    "batch-in-conflict": "What is recorded stays as it is. `cairn evals` adds scores to it; what was saved after going "
+    "batch-in-conflict": "What is recorded stays as it is; what is left out now and was said then differs, too. "
+    "`cairn evals` adds scores to it; what was saved after going "
     "back in steps belongs to a new attempt, which the job begins (client.start_attempt): then say --attempt.",
     "unauthenticated": "`cairn login` saves a token for this service; a job gets one in CAIRN_TOKEN. "
     "`cairn-server token create NAME`, on the service's machine, makes one.",
@@ -53,6 +54,12 @@ def explain(error: CairnError) -> str:
     if "WRONG_VERSION_NUMBER" in text:
         hint = PLAIN_HTTP
     return text if hint is None else f"{text}\n  {hint}"
+
+
+def in_a_line(error: CairnError) -> str:
+    """For a log: what happened and what to do, without where it was asked."""
+    hint = HINTS.get(error.code) or (HINTS["unauthenticated"] if isinstance(error, Unauthenticated) else "")
+    return f"{in_words(error).detail} {hint}".strip()
 
 
 def in_words(error: CairnError) -> CairnError:

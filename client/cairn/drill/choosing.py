@@ -23,6 +23,12 @@ class Target:
     remark: str = ""
 
     @property
+    def name(self) -> str:
+        """As a command line names it."""
+        ref = self.checkpoint
+        return f"{ref.project}/{ref.run.name}@{ref.attempt}.{ref.step}" if ref.run is not None else ref.id
+
+    @property
     def step(self) -> int:
         return self.checkpoint.step or 0
 

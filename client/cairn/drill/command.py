@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -67,11 +67,14 @@ class _Heard:
                 self.last.append(clean(line.rstrip())[:LONGEST_LINE])
 
 
-def run_command(words: Sequence[str], out: Path, timeout_seconds: float | None = None) -> Outcome:
+def run_command(
+    words: Sequence[str], out: Path, timeout_seconds: float | None = None, *, environ: Mapping[str, str]
+) -> Outcome:
     """To its end, or that of its time. Raises OSError where it cannot be started; an interruption ends it first."""
     heard, began = _Heard(), time.monotonic()
     process = subprocess.Popen(  # noqa: S603 - the command is what the person asks to run
         list(words),
+        env=dict(environ),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -20,6 +20,7 @@ from cairn.drill.files import check_files
 from cairn.drill.losses import Told
 from cairn.drill.reading import Read, StageFailed, read_copy
 from cairn.drill.template import Placeholders
+from cairn.drilled import environment
 from cairn.formats.checkpoints import File
 from cairn.stores import is_url, open_source
 
@@ -98,7 +99,9 @@ def _rehearse(target: Target, asked: Asked, folder: Path, course: _Course, say: 
 def _run(target: Target, asked: Asked, folder: Path, read: Read, course: _Course, say: Say) -> None:
     before = None if is_url(read.path) else _listed(read.path)
     out = folder / "losses.jsonl"
-    found = _started(Placeholders(read.path, target.step, asked.steps, out).fill(asked.command), out, asked, say)
+    marked = environment(target.name)
+    words = Placeholders(read.path, target.step, asked.steps, out).fill(asked.command)
+    found = _started(words, out, asked, marked, say)
     course.told = found.told
     _time(course, found)
     course.steps_run = _steps_run(found.told, target.step)
@@ -111,16 +114,17 @@ def _run(target: Target, asked: Asked, folder: Path, read: Read, course: _Course
     course.checks["run"] = "passed"
     if asked.cold:
         cold_out = folder / "cold.jsonl"
-        cold = _started(Placeholders(read.path, 0, asked.steps, cold_out).fill(asked.cold), cold_out, asked, say)
+        words = Placeholders(read.path, 0, asked.steps, cold_out).fill(asked.cold)
+        cold = _started(words, cold_out, asked, marked, say)
         course.cold = cold.told
         if cold.fault:
             say(f"The cold start failed, so what it wrote may be short: {cold.fault}")
 
 
-def _started(words: Sequence[str], out: Path, asked: Asked, say: Say) -> Outcome:
+def _started(words: Sequence[str], out: Path, asked: Asked, environ: Mapping[str, str], say: Say) -> Outcome:
     say(f"Running {words[0]} for {asked.steps} steps.")
     try:
-        return run_command(words, out, asked.timeout_seconds)
+        return run_command(words, out, asked.timeout_seconds, environ=environ)
     except OSError as fault:
         raise StageFailed("run", f"the command cannot be started: {fault.strerror or fault}") from None
 

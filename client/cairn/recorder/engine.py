@@ -8,6 +8,7 @@ start. No signal is caught: SIGTERM does what it does without us.
 
 import atexit
 import concurrent.futures.thread  # noqa: F401  # its import adds a hook at exit, which a thread may not do that late
+import contextlib
 import logging
 import os
 import threading
@@ -196,8 +197,9 @@ class Engine:
             self.warn(f"the recorder met a fault of its own: {type(fault).__name__}: {fault}")
 
     def _speak(self) -> None:
-        while self._to_say:
-            _log.warning("cairn: %s", self._to_say.popleft())
+        with contextlib.suppress(IndexError):  # the end of the process speaks too
+            while True:
+                _log.warning("cairn: %s", self._to_say.popleft())
 
 
 UNFINISHED_SECONDS = 15.0

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
+from cairn.capture.secrets import mask_text
 from cairn.numbers import number_to_wire
 from cairn.recorder.plain import Plain, number, text
 from cairn.score_names import score_name
@@ -43,14 +44,21 @@ def tag_texts(tags: Any) -> dict[str, str]:
 def data_version(data: Any) -> Any:
     """A name; `{name, mix, uri}`; or only a mix (a weight per source), which is then named by its digest."""
     if not isinstance(data, Mapping):
-        return text(str(data))[:512]
-    said = Plain().of(data)
+        return mask_text(text(str(data)))[:512]
+    said = _masked(Plain().of(data))
     if "name" in said:
         return said
     mix = {name: _share(value) for name, value in said.items()}
     mix = {name: value for name, value in mix.items() if value is not None}
     canonical = json.dumps(mix, sort_keys=True, separators=(",", ":"))
     return {"name": f"mix-{sha256(canonical.encode()).hexdigest()[:12]}", "mix": mix}
+
+
+def _masked(value: Any) -> Any:
+    """Sources are often named by their addresses. By its looks only: `token` may be the name of a source."""
+    if isinstance(value, Mapping):
+        return {mask_text(name): _masked(each) for name, each in value.items()}
+    return mask_text(value) if isinstance(value, str) else value
 
 
 def _share(value: Any) -> Any:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cairn.capture import folder, git, libraries, machine, parallel, scheduler
+from cairn.capture.folder import EVIDENCE_CHARACTERS
 from cairn.capture.secrets import mask
 from cairn.formats.checkpoints import cairn_json
 from cairn.formats.checkpoints.shapes import Unreadable
@@ -164,11 +165,16 @@ def resume_point(said: Any) -> Any:
 
 
 def _pieces(seen: Record, record: Record) -> dict[str, Any]:
-    """What the files say; where they cannot tell, what the caller says; and a cursor that travels with the record."""
+    """What the caller says, which may lie elsewhere than in these files; of the rest what the files say; and a cursor
+    that travels with the record."""
     pieces = dict(seen)
     for name, said in (record.get("pieces") or {}).items():
-        if _state(pieces.get(name)) in ("", "unknown"):
+        found = _state(pieces.get(name))
+        if found in ("", "unknown"):
             pieces[name] = said
+        elif _state(said) in ("present", "absent") and found != _state(said):
+            evidence = f"said by the training; the files say {found}: {pieces[name]['evidence']}"
+            pieces[name] = {"state": _state(said), "evidence": evidence[:EVIDENCE_CHARACTERS]}
     if record.get("cursor_kind") and _state(pieces.get("data_position")) != "present":
         how = record["cursor_kind"]
         evidence = "the data cursor recorded with the checkpoint"
@@ -177,12 +183,15 @@ def _pieces(seen: Record, record: Record) -> dict[str, Any]:
 
 
 def _contradictions(seen: Record, record: Record) -> list[str]:
-    """Pieces of which the caller says otherwise than the files: those are believed, and it is noted."""
-    pairs = ((name, _state(said), _state(seen.get(name))) for name, said in (record.get("pieces") or {}).items())
+    """Pieces of which the caller says otherwise than the files: the caller is believed, and it is noted."""
+    said = {name: _state(piece) for name, piece in (record.get("pieces") or {}).items()}
+    if record.get("cursor_kind"):
+        said.pop("data_position", None)  # the record itself holds one
+    pairs = ((name, state, _state(seen.get(name))) for name, state in said.items())
     return [
-        f"told that {name} is {said}; the files say {found}"
-        for name, said, found in pairs
-        if {said, found} == {"present", "absent"}
+        f"told that {name} is {state}; the files say {found}"
+        for name, state, found in pairs
+        if {state, found} == {"present", "absent"}
     ]
 
 

@@ -1,4 +1,6 @@
-"""What other ranks get: it records nothing, but links the tracker run that some frameworks open on the last rank."""
+"""What other ranks get: it records nothing, but links the tracker run that some frameworks open on the last rank. In a
+drill every rank gets one, which does nothing at all.
+"""
 
 import functools
 import os
@@ -12,9 +14,11 @@ LOOK_SECONDS = 5.0
 class Silent:
     """The calls of `Recorder`, of which none does anything but look for a tracker now and then. Never raises."""
 
-    def __init__(self, project: str, run: str, put: Callable[[dict[str, Any]], bool] | None) -> None:
+    def __init__(
+        self, project: str, run: str, put: Callable[[dict[str, Any]], bool] | None, where: str = "on this rank"
+    ) -> None:
         self.project, self.run, self.key = project, run, ""
-        self._put = put
+        self._put, self._where = put, where
         self._pid = os.getpid()
         self._linked: list[dict[str, str]] = []
         self._look_at = 0.0
@@ -49,7 +53,7 @@ class Silent:
         self.finish()
 
     def __repr__(self) -> str:
-        return f"<cairn run {self.project}/{self.run}, not recorded on this rank>"
+        return f"<cairn run {self.project}/{self.run}, not recorded {self._where}>"
 
     def _look(self) -> bool:
         """Always False: nothing of the call is recorded."""

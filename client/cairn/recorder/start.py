@@ -12,6 +12,7 @@ from cairn.capture import scheduler
 from cairn.capture.formation import Formation, formed_key, this_formation
 from cairn.capture.secrets import mask, mask_command, mask_text
 from cairn.capture.trackers import active_trackers
+from cairn.drilled import MARK, drilled
 from cairn.recorder.engine import engine
 from cairn.recorder.fields import data_version, tag_texts
 from cairn.recorder.names import host, new_key, now
@@ -49,7 +50,8 @@ def start(
     code: Mapping[str, Any] | None = None,
     capture: bool | Mapping[str, bool] = True,
 ) -> Recorder | Silent:
-    """Begins an execution of a run. Never raises, never waits for the service.
+    """Begins an execution of a run. Never raises, never waits for the service. In the command of `cairn drill` it
+    answers with what records nothing.
 
     `project` and `run` are names, by default those of CAIRN_RUN (`project/run`), which `cairn exec` sets. `config` may
     be a mapping, an argparse namespace or a data class; secrets in it are masked. `data` is a data version's name, or
@@ -84,7 +86,12 @@ def _start(given: dict[str, Any]) -> Recorder | Silent:
     global _current
     project, run = _names(given["project"], given["run"])
     wanted = _wanted(given["capture"])
-    if (scheduler.rank() if given["rank"] is None else int(given["rank"])) != 0:
+    first = (scheduler.rank() if given["rank"] is None else int(given["rank"])) == 0
+    if drilled():
+        if first:
+            _log.warning("cairn: nothing is recorded: this is a drill of %s (%s is set).", drilled(), MARK)
+        return Silent(project, run, None, "in a drill")
+    if not first:
         return Silent(project, run, _put_tracker if wanted["trackers"] else None)
     formed = this_formation(f"{project}/{run}")
     started = _record(project, run, given, wanted, formed)

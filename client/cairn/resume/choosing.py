@@ -8,18 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cairn.client import Client
+from cairn.drilled import refuse_in_drill
 from cairn.errors import CairnError, ConnectionFailed, Invalid, NotFound, Unavailable
 from cairn.resume import state
 from cairn.resume.agree import agree
 from cairn.resume.offline import Wanted, choose_offline
 from cairn.resume.reach import reach
 from cairn.resume.shapes import REGISTRY, Choice, Launch, NothingToResume, PassedOver
+from cairn.resume.unsent import Unsent
 from cairn.resume.waiting import Left, holds_anything, send_waiting
 from cairn.stores import is_url
 from cairn.types import CheckpointRef, CopyOption, Run, RunRef
 
 DEFAULT_PIECES = ("optimizer", "data_position")
 PIECES = ("weights", *DEFAULT_PIECES, "random_state")
+TIERS = ("local", "shared", "object")
 CANDIDATES = 10
 NODE_COUNTS = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "PET_NNODES", "GROUP_WORLD_SIZE")
 SHOWN = 5
@@ -47,13 +50,15 @@ def choose(
     of samples is held against. `tiers`: only copies of these. `launch`: all its hosts get the same. `say` receives
     remarks on the way, such as a copy that is cut short.
 
-    What this host has recorded of the run and the service does not have is sent first, for five seconds at most; where
-    saves stay behind, the run is never said to have none.
+    What this host has recorded of the run and the service does not have is sent first, for five seconds at most. Of
+    saves that stay behind the newest is taken where it is newer and its own record says that it fits (not for a
+    `launch`, whose other hosts do not know it); and the run is never said to have none.
 
     Raises `NothingToResume`; another `CairnError` where the service refuses. Where it cannot be reached, or fails, the
     folder of the last success and `local_roots` are scanned instead, save for a launch of several hosts: without the
     service they could not agree.
     """
+    refuse_in_drill("Nothing is chosen to resume from: a drill's command is told by {path} what to load.")
     unknown = [name for name in require if name not in PIECES]
     if unknown:
         raise Invalid(f"{unknown[0]!r} is no piece; expected some of {', '.join(PIECES)}.", code="no-piece")
@@ -74,7 +79,7 @@ def choose(
         if launch is not None:
             choice = agree(client, found, launch, choosing, say, has_news=left.sent > 0)
         else:
-            choice = choosing.next_best(frozenset())
+            choice = _best(choosing, _unsent(client, found, left, question, tiers))
     except CairnError as fault:
         if left.saves and _says_that_there_is_none(fault):
             raise NothingToResume(f"{fault.detail} But {left.sentence()}") from None
@@ -89,6 +94,26 @@ def choose(
     left.tell(say)
     _remember(found, choice, say)
     return choice
+
+
+def _unsent(client: Client, run: Run, left: Left, question: Mapping[str, Any], tiers: Sequence[str]) -> Unsent | None:
+    """None where nothing waits, and where only the service can judge: how long a restore takes, whether a counter of
+    samples still counts."""
+    seen_by_all = tiers if question["hosts"] else [each for each in tiers or TIERS if each != "local"]
+    asks_the_service = question["rto_seconds"] is not None or question["config"] is not None
+    if not left.unsent or asks_the_service or (tiers and not seen_by_all):
+        return None
+    return Unsent(client, run, left, Wanted(question["require"], dict(question["layout"] or {})), seen_by_all)
+
+
+def _best(choosing: "_FromRegistry", unsent: Unsent | None) -> Choice:
+    try:
+        known = choosing.next_best(frozenset())
+    except NothingToResume:
+        if unsent is None or (ahead := unsent.beyond(None)) is None:
+            raise
+        return ahead
+    return (unsent.beyond(known) if unsent is not None else None) or known
 
 
 def runs_on_several_nodes(environ: Mapping[str, str]) -> bool:

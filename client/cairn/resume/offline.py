@@ -37,8 +37,8 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class _Row:
-    """One checkpoint of the scan; `complete` None: its files cannot tell."""
+class Row:
+    """One checkpoint of the scan, or of a spool; `complete` None: its files cannot tell."""
 
     run: str
     is_named: bool
@@ -59,9 +59,8 @@ def choose_offline(run: str, roots: Sequence[str], wanted: Wanted, why: str) -> 
     """
     passed: list[PassedOver] = []
     for row in _newest_first(run, roots, passed):
-        unfit = _unfit(row, wanted)
-        if unfit:
-            passed.append(PassedOver(row.uri, unfit))
+        if wrong := unfit(row, wanted):
+            passed.append(PassedOver(row.uri, wrong))
             continue
         return Choice(row.uri, row.step, SCAN, reasons=_reasons(row, why, wanted), fallbacks=tuple(passed))
     seen = f" Passed over: {'; '.join(map(str, passed[:5]))}." if passed else ""
@@ -71,7 +70,7 @@ def choose_offline(run: str, roots: Sequence[str], wanted: Wanted, why: str) -> 
     raise NothingToResume(f"{why} Without it, nothing to resume was found {where}.{seen}", passed_over=tuple(passed))
 
 
-def _newest_first(run: str, roots: Sequence[str], passed: list[PassedOver]) -> Iterator[_Row]:
+def _newest_first(run: str, roots: Sequence[str], passed: list[PassedOver]) -> Iterator[Row]:
     """What the roots hold, in their order, and between it what the spools name: each where it belongs."""
     project, _, name = run.partition("/")
     told = deque(told_saves(run))
@@ -84,28 +83,33 @@ def _newest_first(run: str, roots: Sequence[str], passed: list[PassedOver]) -> I
             continue
         for row in rows:
             while told and told[0].is_newer_than(row.attempt, row.step, str(row.fields.get("saved_at") or "")):
-                yield from _row_of(told.popleft(), name, seen)
+                yield _seen(row_of(told.popleft(), name), seen)
             if os.path.realpath(row.uri) not in seen:
                 yield row
     while told:
-        yield from _row_of(told.popleft(), name, seen)
+        yield _seen(row_of(told.popleft(), name), seen)
 
 
-def _row_of(told: Told, name: str, seen: set[str]) -> Iterator[_Row]:
+def row_of(told: Told, name: str) -> Row:
+    """A save that a spool names, as a scan would have found it."""
     path, fault = told.whereabouts()
     uri = path or next(iter(told.paths), "?")
-    seen.add(os.path.realpath(uri))
     item = told.item if path else {}
     status = "new" if item.get("state") == "committed" else "begun"
     note = fault or "its files are not whole"
     source = "Found in the spool of this host, which the registry has not heard of yet"
-    yield _Row(name, True, told.attempt or 0, told.step, uri, status, True, note, item, source)
+    return Row(name, True, told.attempt or 0, told.step, uri, status, True, note, item, source)
 
 
-def _rows(root: str, project: str) -> Iterator[_Row]:
+def _seen(row: Row, seen: set[str]) -> Row:
+    seen.add(os.path.realpath(row.uri))
+    return row
+
+
+def _rows(root: str, project: str) -> Iterator[Row]:
     with scan(os.path.abspath(root) if "://" not in root else root, project=project) as plan:
         for row in plan.spool.rows(_WHOLE):
-            yield _Row(
+            yield Row(
                 run=row["run"],
                 is_named=row["said_run"] is not None,
                 attempt=row["attempt"] or 1,
@@ -119,7 +123,7 @@ def _rows(root: str, project: str) -> Iterator[_Row]:
             )
 
 
-def _of_run(rows: Sequence[_Row], name: str, root: str, passed: list[PassedOver]) -> list[_Row]:
+def _of_run(rows: Sequence[Row], name: str, root: str, passed: list[PassedOver]) -> list[Row]:
     """Those of the run by their `cairn.json` or path; where nothing names a run, the only one that is there."""
     own = [row for row in rows if row.run == name]
     if own:
@@ -133,7 +137,7 @@ def _of_run(rows: Sequence[_Row], name: str, root: str, passed: list[PassedOver]
     return []
 
 
-def _unfit(row: _Row, wanted: Wanted) -> str:
+def unfit(row: Row, wanted: Wanted) -> str:
     """Why it cannot be resumed from; '' where nothing that its files say is against it."""
     if row.status != "new":
         return row.note or "it is still being written, or broken off"
@@ -156,7 +160,7 @@ def _unfit(row: _Row, wanted: Wanted) -> str:
     return ""
 
 
-def _reasons(row: _Row, why: str, wanted: Wanted) -> tuple[str, ...]:
+def _reasons(row: Row, why: str, wanted: Wanted) -> tuple[str, ...]:
     told = [why, f"{row.source}: {UNKNOWN_HERE}"]
     if row.complete is None:
         told.append("Its files cannot tell whether it is whole; nothing has changed in it for a while")

@@ -6,7 +6,7 @@ from typing import Any
 from cairn.errors import NotFound
 from cairn.types import CheckpointRef, CopyOption
 
-REGISTRY, SCAN = "registry", "scan"
+REGISTRY, SCAN, SPOOL = "registry", "scan", "spool"
 
 
 class NothingToResume(NotFound):
@@ -45,10 +45,11 @@ class Launch:
 
 @dataclass(frozen=True)
 class Choice:
-    """What to load. `path` is a path or URL; `source` is registry, or scan where the registry could not be reached.
+    """What to load. `path` is a path or URL; `source` is registry; scan where the registry could not be reached; spool
+    where only this host knows of the save yet.
 
-    `checkpoint` and `replica` are None after a scan. `reasons` are remarks in sentences; `fallbacks` what was passed
-    over on the way here.
+    `checkpoint` and `replica` are None where the registry did not name it. `reasons` are remarks in sentences;
+    `fallbacks` what was passed over on the way here.
     """
 
     path: str

@@ -31,10 +31,10 @@ class Told:
 
     @cached_property
     def item(self) -> Record:
-        """What would be sent for it, its folder read now."""
+        """What would be sent for it, its folder read now; without a digest, for which a launch would have to wait."""
         from cairn.recorder.prepare import Prepared
 
-        return Prepared(lambda text: None, own=False).saved(self.record, {})
+        return Prepared(lambda text: None, own=False).saved({**self.record, "digest": False}, {})
 
     def whereabouts(self) -> tuple[str, str]:
         """The path that can be read here, and why none can: one of both is ''."""

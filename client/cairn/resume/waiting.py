@@ -46,6 +46,11 @@ class Left:
     def unsent(self) -> int:
         return sum(each.unsent for each in self.held)
 
+    def attempts(self) -> list[Held]:
+        """Those with saves that the service lacks, where this service has opened the attempt: of these it is known
+        where they stand among the others."""
+        return [each for each in self.held if each.unsent and each.number is not None and self._is_ours(each)]
+
     def sentence(self) -> str:
         """'' where nothing waits."""
         told = []
@@ -66,7 +71,7 @@ class Left:
             say(sentence)
 
     def _next_move(self) -> str:
-        elsewhere = sorted({each.service for each in self.held if each.service and not self._is_ours(each)})
+        elsewhere = sorted({each.service for each in self.held if not self._is_ours(each)})
         if elsewhere:
             return f"they are for {', '.join(elsewhere)}: `cairn spool flush --here` sends them to this service"
         holders = [holder_of(each.folder) for each in self.held if each.waiting]
@@ -76,7 +81,7 @@ class Left:
         return "`cairn spool flush` sends them or says why not"
 
     def _is_ours(self, each: Held) -> bool:
-        return is_same(each.service, self.service)
+        return not each.service or is_same(each.service, self.service)
 
 
 def send_waiting(client: Client, run: str, seconds: float = SECONDS) -> Left:

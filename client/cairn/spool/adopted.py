@@ -80,8 +80,8 @@ class Adopted:
                 aside.mkdir(mode=0o700, exist_ok=True)
                 kept = aside / f"damaged-{self.folder.name}-{path.name}"
                 os.replace(path, kept)
-                lines = "a line" if count == 1 else f"{count} lines"
-                self._warn(f"the disk has damaged {lines} of a spool; what they recorded is not sent. See {kept}.")
+                lines, they = ("a line", "it") if count == 1 else (f"{count} lines", "they")
+                self._warn(f"the disk has damaged {lines} of a spool; what {they} recorded is not sent. See {kept}.")
 
 
 def adopt(

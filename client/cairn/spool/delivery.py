@@ -18,6 +18,7 @@ from cairn.spool.frames import Framed
 from cairn.spool.path import numbers_on_path
 from cairn.spool.refused import passes, set_aside
 from cairn.spool.saves import Preparer, Saves
+from cairn.spool.unfinished import Save
 from cairn.types import Checkpoint
 
 BATCH = 100
@@ -78,9 +79,10 @@ class Delivery:
             self.backlog.say_why(self.waiting)
             self.backlog.rewind()
 
-    def look_again(self, run: str | None = None) -> int:
-        """Commits the saves (of one run, or of any) whose files are whole by now; how many. Raises `CairnError`."""
-        return self._saves.look_again(run)
+    def look_again(self, run: str | None = None, forget: Callable[[Save], bool] = lambda save: False) -> int:
+        """Commits the saves (of one run, or of any) whose files are whole by now; how many. `forget`: which are not
+        looked at any more. Raises `CairnError`."""
+        return self._saves.look_again(run, forget)
 
     def _send(self, key: str, found: Sequence[Framed]) -> None:
         course = _leading(found, COURSE)

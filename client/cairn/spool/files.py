@@ -27,6 +27,12 @@ class Files:
     def is_full(self) -> bool:
         return self.is_open and self._written >= SEGMENT_BYTES
 
+    @property
+    def next(self) -> int:
+        """The number to go on with: that of a file which took nothing is used again, else a full disk fills a folder
+        with empty files."""
+        return self.segment if self.segment and not self._written else self.segment + 1
+
     def write(self, lines: bytes) -> None:
         """Hands the lines to the operating system in one write. Raises OSError where they are not whole in a file that
         somebody can find: then all are written again, for a record that is there twice does no harm."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cairn.client import Client
+from cairn.drilled import refuse_in_drill
 from cairn.spool.adopted import Adopted, adopt
 from cairn.spool.attempts import DECISION
 from cairn.spool.backlog import Backlog
@@ -52,6 +53,7 @@ class Flushed:
     kept: list[tuple[Path, str]] = field(default_factory=list)
     refused: int = 0
     committed: int = 0  # saves whose files were not whole when they were recorded
+    forgotten: int = 0  # such saves whose files somebody has removed
     said: list[str] = field(default_factory=list)
     elsewhere: dict[str, int] = field(default_factory=dict)  # records that are for other services, by their address
 
@@ -100,14 +102,17 @@ def flush(
     run: str | None = None,
     meant: Mapping[str, Any] | None = None,
     here: bool = False,
+    forget: bool = False,
 ) -> Flushed:
     """Sends what dead processes and earlier jobs of `cairn exec` have left, and looks again at saves whose files were
     not whole. `only`: nothing but this spool. `run`: nothing but spools and saves of this run (project/run, or its id).
-    `meant`: see `decide`; for jobs of `cairn exec`. `here`: what is for another service goes to this one.
+    `meant`: see `decide`; for jobs of `cairn exec`. `here`: what is for another service goes to this one. `forget`:
+    saves whose files are gone are forgotten even where their storage may only be away.
 
     Raises `CairnError` where the service cannot be reached or is too busy: then what was not sent stays, for the next
     flush or start.
     """
+    refuse_in_drill("Nothing is sent.")
     done = Flushed()
     where = list(roots() if places is None else places)
     chosen = _chosen(where, only, run)
@@ -126,7 +131,10 @@ def flush(
             each.lease.release()
     for root in where if only is None else ():
         aside = Delivery(Backlog(root / UNFINISHED), client, _preparer(done), warn=_say(done), root=root)
-        done.committed += aside.look_again(run)
+        before = len(list_unfinished([root]))
+        committed = aside.look_again(run, lambda save: save.is_gone(surely=not forget))
+        done.forgotten += before - len(list_unfinished([root])) - committed - aside.refusals
+        done.committed += committed
         done.refused += aside.refusals
         if run is None:
             _flush_jobs(root / JOBS, client, done, meant, here)

@@ -46,12 +46,15 @@ class Saves:
             if checkpoint_id and item.get("state") != "pending":
                 self._preparer.committed(item, checkpoint_id, facts)
 
-    def look_again(self, run: str | None = None) -> int:
+    def look_again(self, run: str | None = None, forget: Callable[[Save], bool] = lambda save: False) -> int:
         """Commits the saves (of one run, or of any) whose files are whole by now, whoever recorded them; how many.
-        Raises `CairnError`."""
+        `forget`: which are not looked at any more. Raises `CairnError`."""
         committed = 0
         for save in self._unfinished.saves(self.client.url):
             if run is not None and run not in (save.run, save.facts.get("run_id")):
+                continue
+            if forget(save):
+                self._unfinished.drop(save)
                 continue
             whole = self._preparer.again(save.record, save.item)
             if whole is None:

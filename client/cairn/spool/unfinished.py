@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import json
 import os
+import socket
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,6 +34,18 @@ class Save:
     @property
     def run(self) -> str:
         return f"{self.facts.get('project', '?')}/{self.facts.get('run', '?')}"
+
+    @property
+    def paths(self) -> list[str]:
+        return [each for each in self.record.get("paths", ()) if isinstance(each, str)]
+
+    def is_gone(self, *, surely: bool = False) -> bool:
+        """Whether none of its copies is there, as this host sees it, where it was recorded. `surely`: the folder around
+        each is there, so that it is no storage which is only not mounted."""
+        if self.record.get("host") != socket.gethostname() or any("://" in path for path in self.paths):
+            return False
+        around = (os.path.dirname(os.path.abspath(path)) for path in self.paths)
+        return not any(map(os.path.exists, self.paths)) and (not surely or all(map(os.path.isdir, around)))
 
 
 class Unfinished:

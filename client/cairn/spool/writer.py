@@ -181,7 +181,7 @@ class SpoolWriter:
             with self._lock:
                 self._memory.put_before(self._again.heads({each.number for each in self._memory.unsent()}))
             self.folder = folder
-        self._open_segment(self.folder, self._files.segment + 1)
+        self._open_segment(self.folder, self._files.next)
 
     def _open_segment(self, folder: Path, number: int) -> None:
         handle = self._files.open(folder, number)

@@ -31,10 +31,11 @@ Heard = Callable[[int, bytes], None]
 
 @dataclass(frozen=True)
 class Ended:
-    """How the job ended: by itself with a code, or by a signal."""
+    """How the job ended: by itself with a code, or by a signal. `fault`: why it could not be started."""
 
     exit_code: int | None
     signal: int | None
+    fault: str = ""
 
     @property
     def code(self) -> int:

@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cairn.capture.scheduler import is_scheduled
 from cairn.capture.secrets import mask_command
 from cairn.causes import Guess, guess, signal_name
+from cairn.drilled import drilled, refuse_in_drill
 from cairn.supervise.child import Ended, Signals, run_child
 from cairn.supervise.excerpt import clean, excerpt
+from cairn.supervise.leftovers import end_leftovers
 from cairn.supervise.reporter import Reporter, utc_now
 from cairn.supervise.restarts import CannotGoOn, Origin, find_origin, told, wants_a_path
 from cairn.supervise.tail import Tail
@@ -20,6 +23,7 @@ from cairn.supervise.tail import Tail
 MAX_BACKOFF_SECONDS: Final = 900.0
 FLUSH_SECONDS: Final = 5.0  # what the end of a job, or its next start, waits for the service at most
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as a shell says it
+CANNOT_START: Final = (NOT_FOUND, NOT_EXECUTABLE)  # a further start would meet the same
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,12 @@ def say(text: str) -> None:
 
 
 def supervise(plan: Plan) -> int:
-    """Runs the job, again after a failure as often as the plan allows, and gives the exit code of its last end."""
+    """Runs the job, again after a failure as often as the plan allows, and gives the exit code of its last end.
+
+    In the command of a drill it runs it once, and records nothing.
+    """
+    if drilled():
+        return _unrecorded(plan)
     reporter = Reporter(plan.run, say, heartbeat_seconds=plan.heartbeat_seconds)
     reporter.start()
     with Signals() as signals:
@@ -65,6 +74,21 @@ def supervise(plan: Plan) -> int:
             return _run(plan, reporter, signals)
         finally:
             reporter.close(FLUSH_SECONDS)
+            if (incident := reporter.sending.last_incident) and not signals.ended():
+                say(f"its interruption is {incident}: `cairn incident show {incident}` says what is known of it.")
+
+
+def _unrecorded(plan: Plan) -> int:
+    path = os.environ.get("CAIRN_RESUME_PATH")
+    if path is None and wants_a_path(plan.command, plan.resume_flags) and not plan.restart:
+        refuse_in_drill(
+            "What to resume from is not looked up: say {path} of the drill, in CAIRN_RESUME_PATH or itself."
+        )
+    say(f"nothing is recorded of this job: it is part of a drill of {drilled()}.")
+    start = _Start("", Origin(path), Tail())
+    environ = {**os.environ, "CAIRN_RUN": plan.run}
+    with Signals() as signals:
+        return _ran(told(plan.command, plan.resume_flags, start.origin), environ, signals, start.tail).code
 
 
 def _run(plan: Plan, reporter: Reporter, signals: Signals) -> int:
@@ -72,12 +96,12 @@ def _run(plan: Plan, reporter: Reporter, signals: Signals) -> int:
     try:
         origin = _first_origin(plan, needed)
     except CannotGoOn as obstacle:
-        say(f"the job was not started: {obstacle} Its run has checkpoints, and it would start over.")
+        say(f"the job was not started: {obstacle} Without a checkpoint to load it would start over.")
         return 1
     for started in range(plan.retries + 1):
         start = _Start(f"exec-{uuid.uuid4().hex[:16]}", origin, Tail())
         ended, found = _once(plan, start, reporter, signals, started)
-        if ended.code == 0 or signals.ended() or started == plan.retries or ended.code == NOT_FOUND:
+        if ended.code == 0 or signals.ended() or started == plan.retries or ended.code in CANNOT_START:
             if ended.code and started and started == plan.retries:
                 told = f"`cairn incident list --run {plan.run}` shows its interruptions."
                 say(
@@ -89,6 +113,7 @@ def _run(plan: Plan, reporter: Reporter, signals: Signals) -> int:
         signals.sleep(pause)
         if signals.ended():
             return ended.code
+        end_leftovers(start.key, say)
         reporter.flush(FLUSH_SECONDS)  # what has just failed may make its checkpoint suspect
         try:
             origin = find_origin(plan.run, say, needed=needed, require=plan.require)
@@ -118,21 +143,39 @@ def _first_origin(plan: Plan, needed: bool) -> Origin:
 def _once(plan: Plan, start: _Start, reporter: Reporter, signals: Signals, earlier: int) -> tuple[Ended, Guess]:
     command = told(plan.command, plan.resume_flags, start.origin)
     reporter.begin(start.key, _opening(plan, command, start.origin, earlier), start.tail)
-    try:
-        ended = run_child(command, _environ(plan, start), signals, start.tail.add)
-    except OSError as fault:
-        say(f"the job cannot be started: {fault.filename or command[0]}: {fault.strerror}")
-        ended = Ended(NOT_FOUND if isinstance(fault, FileNotFoundError) else NOT_EXECUTABLE, None)
+    ended = _ran(command, _environ(plan, start), signals, start.tail)
     asked = signal_name(signals.asked) if signals.asked is not None else None
     lines = start.tail.lines()
     ending = signal_name(ended.signal) if ended.signal is not None else None
     if ended.code == 0 and asked is None:
         reporter.end({"state": "finished", "ended_at": utc_now(), "exit_code": 0}, None)
         return ended, Guess("unknown")
-    found = guess(lines, signal=ending, asked=asked)
+    found = _cause(ended, lines, ending, asked)
     changes = {"state": "failed" if asked is None else "stopped", "ended_at": utc_now(), "exit_code": ended.code}
     reporter.end(changes, _incident(plan, start, ended, ending, found, lines))
     return ended, found
+
+
+def _cause(ended: Ended, lines: Sequence[str], ending: str | None, asked: str | None) -> Guess:
+    """A bare SIGTERM is the scheduler's where there is one; else a person has sent it."""
+    if ended.fault:
+        return Guess("configuration", (ended.fault,))
+    found = guess(lines, signal=ending, asked=asked)
+    if found.cause == "scheduler" and asked == "SIGTERM" and not is_scheduled():
+        return Guess("user-interrupt", (*found.evidence, "no scheduler runs this job"))
+    return found
+
+
+def _ran(command: Sequence[str], environ: Mapping[str, str], signals: Signals, tail: Tail) -> Ended:
+    try:
+        return run_child(command, environ, signals, tail.add)
+    except OSError as fault:
+        name = os.fsdecode(fault.filename or command[0])
+        is_there = isinstance(fault, FileNotFoundError) and os.path.exists(name)
+        why = "the program that its first line (#!) names is not there" if is_there else fault.strerror
+        said = f"the job cannot be started: {name}: {why}"
+        say(said)
+        return Ended(NOT_FOUND if isinstance(fault, FileNotFoundError) else NOT_EXECUTABLE, None, said)
 
 
 def _incident(

@@ -15,6 +15,7 @@ from typing import Any, Final
 from cairn.capture.formation import formed_key
 from cairn.causes import guess
 from cairn.causes.progress import step_of
+from cairn.cli.hints import in_a_line
 from cairn.errors import CairnError
 from cairn.supervise.excerpt import clean, excerpt
 from cairn.supervise.kept import Kept, Request
@@ -40,6 +41,13 @@ class Watched:
     position: int = 0
     step: int | None = None
     formations: Formations = field(default_factory=Formations)
+    formed: list[tuple[Formation, int | None]] = field(default_factory=list)  # to be told of; the last step before each
+
+    @property
+    def last_step(self) -> int | None:
+        """Of whoever made one last."""
+        steps = (self.step, *(step for _, step in reversed(self.formed)))
+        return next((step for step in steps if step is not None), None)
 
 
 class Reporter(threading.Thread):
@@ -72,7 +80,7 @@ class Reporter(threading.Thread):
             watched, self._watched = self._watched, None
             assert watched is not None
             self._look(watched)
-            told = {} if watched.step is None else {"step": watched.step}
+            told = {} if watched.last_step is None else {"step": watched.last_step}
             self._pending.append(Request("end", watched.key, {"heartbeat_at": utc_now(), **changes, **told}))
             if incident is not None:
                 self._pending.append(Request("incident", watched.key, {**incident, **told}))
@@ -92,7 +100,11 @@ class Reporter(threading.Thread):
         if not self.flush(seconds):
             with self._idle:
                 safe = self._kept.save([*self._undecided, *self._pending])
-            where = "kept for the next `cairn exec`" if safe else "lost, since they could not be written either"
+            where = (
+                "kept for the next `cairn exec` or `cairn spool flush`"
+                if safe
+                else "lost, since they could not be written either"
+            )
             self._say(f"{len(self._pending)} records of this job could not be sent; they are {where}.")
         self._closed = True
         self._wake.set()
@@ -116,7 +128,7 @@ class Reporter(threading.Thread):
             pause = min(FIRST_PAUSE_SECONDS * 2.0 ** min(self._failures - 1, 8), MAX_PAUSE_SECONDS)
             pause = max(pause * random.uniform(0.5, 1.0), min(fault.retry_after or 0.0, 600.0))  # noqa: S311
             self._retry_at = time.monotonic() + (0.5 if self._ending else pause)
-            self._say_once(f"the service is not told of this job for now: {fault.detail}")
+            self._say_once(f"the service is not told of this job for now: {in_a_line(fault)}")
         except Exception as fault:  # a mistake of ours must not end the heartbeats that follow
             self._retry_at = time.monotonic() + MAX_PAUSE_SECONDS
             self._say_once(f"a fault of the supervisor's own: {type(fault).__name__}: {fault}")
@@ -124,8 +136,10 @@ class Reporter(threading.Thread):
     def _round(self) -> None:
         watched = self._watched
         if watched is not None:
-            for formed in self._look(watched):
-                self._reform(watched, formed)
+            self._look(watched)
+            while watched.formed:  # each stays until it could be told: asking for the newest checkpoint may fail
+                self._reform(watched, *watched.formed[0])
+                del watched.formed[0]
         self._send_pending()
         if watched is not None and watched is self._watched and time.monotonic() >= self._beat_at:
             self._beat(watched)
@@ -136,7 +150,12 @@ class Reporter(threading.Thread):
         if not pending:
             return
         ending, self._kept.service = self._ending, self.sending.client.url
-        left = send_all(self.sending, pending, self._say, at_the_end=ending, refused=self._keep_refused)
+        try:
+            left = send_all(self.sending, pending, self._say, at_the_end=ending, refused=self._keep_refused)
+        except CairnError:
+            with self._idle:  # this process may be killed before the service is back
+                self._kept.save([*self._undecided, *self._pending])
+            raise
         with self._idle:
             self._undecided += left if ending else []
             self._pending = ([] if ending else left) + self._pending[len(pending) :]
@@ -165,9 +184,9 @@ class Reporter(threading.Thread):
                 raise
             self._say_once(f"the service refused a heartbeat: {fault.detail}")
 
-    def _look(self, watched: Watched) -> list[Formation]:
-        """What the job has written since: its last step, and in which formations its workers met anew."""
-        found = []
+    def _look(self, watched: Watched) -> None:
+        """What the job has written since: its last step, and in which formations its workers met anew. A look may come
+        late, when those who met have made steps of their own."""
         with self._reading:
             watched.position, lines = watched.tail.after(watched.position)
             for line in lines:
@@ -175,15 +194,15 @@ class Reporter(threading.Thread):
                 watched.step = step if step is not None else watched.step
                 formed = watched.formations.read(line)
                 if formed is not None:
-                    found.append(formed)
-        return found
+                    watched.formed.append((formed, watched.step))
+                    watched.step = None
 
-    def _reform(self, watched: Watched, formed: Formation) -> None:
+    def _reform(self, watched: Watched, formed: Formation, step: int | None) -> None:
         """Another membership is another attempt, with its own layout; what interrupted the old one is an incident."""
         lines = watched.tail.lines()
         found = guess(lines)
         cause = "membership-change" if found.cause == "unknown" else found.cause
-        told = {} if watched.step is None else {"step": watched.step}
+        told = {} if step is None else {"step": step}
         evidence = [clean(line) for line in found.evidence]
         incident = {
             "kind": "reformed",
@@ -207,12 +226,14 @@ class Reporter(threading.Thread):
             opening["restart"] = True
         key = formed_key(watched.key.rpartition("-r")[0] or watched.key, formed.restart_count, formed.turn)
         with self._idle:
+            if self._watched is not watched:
+                return  # the job has ended meanwhile: nobody would end an attempt that is opened now
             self._pending += [
                 Request("end", watched.key, {"state": "stopped", "ended_at": utc_now(), **told}),
                 Request("incident", watched.key, incident),
                 Request("open", key, opening),
             ]
-            watched.key, watched.step = key, None
+            watched.key = key
 
     def _send_others(self) -> None:
         """What earlier jobs on this machine could not send."""

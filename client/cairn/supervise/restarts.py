@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cairn.cli.hints import in_a_line
 from cairn.client import Client
 from cairn.errors import CairnError, NotFound
 from cairn.resume import Choice, NothingToResume, choose
@@ -49,8 +50,8 @@ def find_origin(run: str, say: Say, *, needed: bool, require: Sequence[str] = ()
         if isinstance(fault, NotFound) and (fault.status == 0 or fault.code in ("run-not-found", "project-not-found")):
             return Origin(fresh=True)  # the run itself is new
         if needed:
-            raise CannotGoOn(fault.detail) from None
-        say(f"what to resume from could not be found out: {fault.detail}")
+            raise CannotGoOn(in_a_line(fault)) from None
+        say(f"what to resume from could not be found out: {in_a_line(fault)}")
     return Origin()
 
 

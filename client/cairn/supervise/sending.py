@@ -37,6 +37,7 @@ class Sending:
         self._client = client
         self._run: Run | None = None
         self._numbers: dict[str, int] = {}
+        self.last_incident: str | None = None  # the one that was recorded last
         self.refused: set[str] = set()  # attempts that will never be opened
 
     @property
@@ -101,7 +102,7 @@ class Sending:
             body["attempt"] = self._numbers[request.key]
         else:
             body["attempt"] = None
-        self.client._send("POST", "/incidents", body, idempotent=True)
+        self.last_incident = self.client._send("POST", "/incidents", body, idempotent=True).get("id")
         return True
 
 

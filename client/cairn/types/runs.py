@@ -55,7 +55,10 @@ class RunRef(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Attempt(Answer):
-    """One execution of a run between two starts."""
+    """One execution of a run between two starts.
+
+    In lists, `saved_step` is the last step of which a checkpoint is recorded, `reached_step` the last that is known.
+    """
 
     id: str = field(metadata=TEXT)
     number: int = field(metadata=WHOLE)
@@ -63,6 +66,9 @@ class Attempt(Answer):
     key: str | None = field(default=None, metadata=TEXT)
     started_at: datetime | None = field(default=None, metadata=MOMENT)
     ended_at: datetime | None = field(default=None, metadata=MOMENT)
+    heartbeat_at: datetime | None = field(default=None, metadata=MOMENT)
+    saved_step: int | None = field(default=None, metadata=WHOLE)
+    reached_step: int | None = field(default=None, metadata=WHOLE)
 
 
 @dataclass(frozen=True, kw_only=True)

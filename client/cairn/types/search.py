@@ -82,6 +82,7 @@ class SearchResult(Answer):
     on_front: bool | None = field(default=None, metadata=FLAG)
     evidence: tuple[Evidence, ...] = field(default=(), metadata=many(Evidence))
     same_run: tuple[str, ...] = field(default=(), metadata=TEXTS)
+    loss: float | None = field(default=None, metadata=NUMBER)
 
 
 @dataclass(frozen=True, kw_only=True)

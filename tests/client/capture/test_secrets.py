@@ -56,6 +56,16 @@ def test_addresses_lose_their_password_and_signature_only() -> None:
     assert mask_text("s3://bucket/run@2/step") == "s3://bucket/run@2/step"
 
 
+@pytest.mark.parametrize("password", ["hunter2", "p@ss", "a/b", "x:y"])
+def test_a_password_in_an_address_is_masked_whatever_it_holds(password: str) -> None:
+    assert mask_text(f"see postgres://ana:{password}@db/cairn now") == f"see postgres://{MASK}@db/cairn now"
+
+
+@pytest.mark.parametrize("address", ["http://host:8400/run@2", "s3://bucket/a@b", "git@github.com:org/repo"])
+def test_an_at_sign_in_a_path_is_no_password(address: str) -> None:
+    assert mask_text(address) == address
+
+
 def test_a_command_line_keeps_everything_but_its_secrets() -> None:
     given = ["train.py", "--hf_token", "abc", "--api-key=xyz", "HF_TOKEN=q", "--tokenizer", "gpt2", "--max_tokens=5"]
     assert mask_command(given) == [
@@ -81,3 +91,29 @@ def test_everything_below_a_secret_name_is_masked() -> None:
 def test_lines_of_a_log_lose_assigned_secrets() -> None:
     line = "export HF_TOKEN=abcdefgh; password: hunter22 step=100 tokens=4096 key_padding=True"
     assert mask_log(line) == f"export HF_TOKEN={MASK}; password: {MASK} step=100 tokens=4096 key_padding=True"
+
+
+@pytest.mark.parametrize(
+    ("line", "masked"),
+    [
+        ("{'lr': 1, 'hf_token': 'abc'}", "{'lr': 1, 'hf_token': '***'}"),
+        ('{"db": {"password": "it\'s me"}}', '{"db": {"password": "***"}}'),
+        (r"{\"password\": \"abc\"}", r"{\"password\": \"***\"}"),
+        ("os.environ['HF_TOKEN'] = 'abc'", "os.environ['HF_TOKEN'] = '***'"),
+        ("Authorization: Bearer abc", "Authorization: Bearer ***"),
+        ("headers: Authorization: token abc", "headers: Authorization: token ***"),
+        ("args: token=abc lr=1", "args: token=*** lr=1"),
+        ("+ train.py --api-key abc --lr 1", "+ train.py --api-key *** --lr 1"),
+        ("Namespace(hf_token=None, password='a b')", "Namespace(hf_token=None, password='***')"),
+        ("step: 5 token: 12 loss: 2.31", "step: 5 token: 12 loss: 2.31"),
+    ],
+)
+def test_a_secret_is_masked_in_the_ways_that_logs_print_it(line: str, masked: str) -> None:
+    assert mask_log(line) == masked
+
+
+def test_a_command_within_a_command_loses_its_secrets_too() -> None:
+    inner = "export A=1; WANDB_API_KEY=abc train.py --password def --lr 1"
+    expected = f"export A=1; WANDB_API_KEY={MASK} train.py --password {MASK} --lr 1"
+    assert mask_command(["bash", "-c", inner]) == ["bash", "-c", expected]
+    assert mask_command(["train.py", '{"password": "abc"}']) == ["train.py", f'{{"password": "{MASK}"}}']

@@ -116,6 +116,21 @@ def test_what_was_ranked_by_the_composite_shows_it_and_no_percentile(cli: Cli, f
     assert "Understood: the newest first." in err
 
 
+def test_find_by_the_lowest_loss_shows_the_losses(cli: Cli, faults: FaultServer) -> None:
+    answer = {
+        "interpretation": {"conditions": [], "unparsed": [], "resolved": {}, "order": "lowest_loss"},
+        "population": {"size": 1, "warnings": []},
+        "strict": True,
+        "results": [{"checkpoint": CHECKPOINT, "score": 1.0, "on_front": False, "evidence": [], "loss": 1.75}],
+    }
+    faults.replies = [Reply(body=answer)]
+    code, out, err = cli("find", "lowest", "loss")
+    assert code == 0
+    assert "Understood: the lowest loss first." in err
+    assert out.splitlines()[0].split("\t") == ["checkpoint", "match", "loss", "id"]
+    assert "1.75" in out.splitlines()[1].split("\t")
+
+
 def test_a_listing_shows_what_is_pending_or_superseded(cli: Cli, faults: FaultServer) -> None:
     states = ({"state": "pending"}, {"state": "committed", "superseded": True}, {"state": "committed"})
     items = [{"checkpoint": CHECKPOINT, **each} for each in states]
@@ -180,8 +195,11 @@ def test_record_sends_what_the_options_say(cli: Cli, faults: FaultServer, tmp_pa
     where = ("--project", "llm", "--run", "7b-a", "--step", "0", "--attempt", "2", "--kind", "light", "--pending")
     what = ("--loss", "nan", "--score", "gsm8k=0.21", "--score", "`a.b`.acc.none=inf", "--tag", "phase=a=b")
     files = ("--path", "/ckpt/1", "--path", "s3://b/1", "--tier", "shared", "--config", str(config))
-    code, out, _ = cli("record", *where, *what, *files, "--pieces", "weights,random_state=absent")
+    code, out, err = cli("record", *where, *what, *files, "--pieces", "weights,random_state=absent")
     assert code == 0
+    assert err.splitlines() == [
+        "Note: /ckpt/1 is not there on this host. It is recorded all the same, since another host may have it."
+    ]
     assert out.splitlines()[1] == "llm\t7b-a\t0\tcreated\t0c1"
     assert faults.seen[0].path == "/api/v1/checkpoints:batch"
     assert faults.seen[0].json == [
@@ -272,6 +290,22 @@ def test_a_refused_batch_says_what_is_recorded_already(cli: Cli, faults: FaultSe
     assert code == 2
     assert "500 checkpoints before this batch are recorded; none of this batch is." in err
     assert "line 501: step: x" in err
+
+
+def test_a_key_that_stands_twice_in_a_line_is_refused_and_nothing_is_sent(cli: Cli, faults: FaultServer) -> None:
+    code, _, err = cli("record", "-", stdin='{"step": 1}\n{"step": 2, "config": {"lr": 1, "lr": 2}}')
+    assert (code, faults.seen) == (2, [])
+    assert "Line 2" in err
+    assert "'lr' twice" in err
+
+
+def test_a_conflict_names_the_options_that_were_left_out_too(cli: Cli, faults: FaultServer) -> None:
+    errors = [{"pointer": f"/0/{name}", "detail": "differs"} for name in ("loss", "scores", "data_version", "pieces")]
+    refusal = {"type": "/problems/batch-in-conflict", "detail": "1 refused. The first: It differs.", "errors": errors}
+    faults.replies = [Reply(409, refusal, PROBLEM)]
+    err = cli("record", "--project", "p", "--run", "r", "--step", "1", "--loss", "2")[2]
+    for option in ("--loss", "--score", "--data-version", "--pieces"):
+        assert f"  {option}: differs" in err
 
 
 @pytest.mark.parametrize(("line", "place"), [("{", "Line 2"), ("[]", "Line 2"), ("[" * 99999, "Line 2")])

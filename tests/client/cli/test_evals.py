@@ -274,6 +274,6 @@ def on_a_terminal(command: list[str], word: str) -> str:
             shown += piece
             if b"?" in piece:
                 os.write(parent, word.encode() + b"\n")
-        program.wait(30)
+        program.wait(60)
     os.close(parent)
     return shown.decode()

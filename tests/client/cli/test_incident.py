@@ -72,6 +72,18 @@ def test_the_cause_is_read_from_a_log_and_shown_with_its_lines(cli: Cli, run: Ru
     assert json.loads(cli("incident", "show", made["id"], "--json")[1])["id"] == made["id"]
 
 
+@pytest.mark.parametrize(
+    ("cause", "said"), [("scheduler", "stopped"), ("user-interrupt", "stopped"), ("gpu-memory", "crashed")]
+)
+def test_a_job_that_was_told_to_end_is_not_called_crashed(
+    cli: Cli, live: Client, run: Run, cause: str, said: str
+) -> None:
+    live.start_attempt(run, restart=True)
+    made = live.open_incident(run, kind="crashed", exit_code=143, cause=cause)
+    assert f"kind\t{said}" in cli("incident", "show", made.id)[1]
+    assert f"\t{said}\t" in cli("incident", "list", "--run", str(run))[1]
+
+
 def test_a_suspect_is_told_with_what_to_load_instead(cli: Cli, live: Client, project: str) -> None:
     run = live.create_run(project, "s")
     older, loaded = (live.register_checkpoint(run, step) for step in (100, 200))

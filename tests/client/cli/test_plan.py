@@ -1,6 +1,7 @@
 """`cairn plan`: the copies of a checkpoint with what a restore from each would take."""
 
 import json
+import socket
 from typing import Any
 
 import pytest
@@ -98,3 +99,17 @@ def test_a_service_that_is_away_is_3(cli: Cli, checkpoint: str, monkeypatch: pyt
     monkeypatch.setenv("CAIRN_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("CAIRN_TOKEN", "x")
     assert cli("plan", checkpoint)[0] == 3
+
+
+def test_the_host_that_asks_counts_where_it_holds_a_copy(cli: Cli, live: Client, run: Run) -> None:
+    here = {"uri": "/nvme/60", "tier": "local", "host": socket.gethostname(), "bytes": GB}
+    live.register_checkpoint(run, 60, pieces=PIECES, layout=EIGHT, replicas=[here])
+    code, out, err = cli("plan", f"{run}@60")
+    assert (code, out.splitlines()[1].split("\t")[:3]) == (0, ["/nvme/60", "local", "yes"]), err
+
+
+def test_a_copy_on_another_host_is_said_to_be_that_host_s_to_load(cli: Cli, live: Client, run: Run) -> None:
+    live.register_checkpoint(run, 60, pieces=PIECES, layout=EIGHT, replicas=[LOCAL])
+    code, _, err = cli("plan", f"{run}@60")
+    assert code == 1
+    assert "Only node1 can load it, from local disk, /nvme/1000. Whether node1 still runs is not known here" in err

@@ -63,6 +63,36 @@ def test_an_attempt_from_which_another_went_on_runs_no_more(cli: Cli, run: Run, 
     assert (shown["1"][1], shown["2"][1]) == ("ended, nobody said how", "running")
 
 
+def test_a_checkpoint_that_is_suspect_is_not_called_committed(
+    cli: Cli, live: Client, run: Run, saved: Checkpoint
+) -> None:
+    newest = next(each for each in live.iter_checkpoints(filter=f"run.id = '{run.id}' and step = 1500"))
+    live._send("PUT", f"/checkpoints/{newest.id}/suspicion", {"suspect": True, "reason": "odd"}, idempotent=True)
+    shown = rows(cli("run", "show", str(run))[1])
+    assert "suspect" in shown["r · 2 · 1500"]
+    assert "committed" not in shown["r · 2 · 1500"]
+
+
+def test_an_attempt_of_which_nobody_spoke_is_not_called_running(cli: Cli, live: Client, project: str) -> None:
+    run = live.create_run(project, "filled-in")
+    live.register_checkpoint(run, 100)
+    shown = rows(cli("run", "show", str(run))[1])
+    assert shown["attempts"][1] == "1, nobody reports its state"
+    assert shown["1"][1] == "not reported"
+
+
+def test_the_last_step_made_and_the_last_saved_are_both_shown_where_they_differ(
+    cli: Cli, live: Client, project: str
+) -> None:
+    run = live.create_run(project, "killed")
+    live.start_attempt(run, key="a", restart=True)
+    live.register_checkpoint(run, 30)
+    live.record_series(run, [{"name": "loss", "steps": [30], "values": [1.0]}])
+    assert rows(cli("run", "show", str(run))[1])["1"][4] == "30"
+    live.record_series(run, [{"name": "loss", "steps": [36, 37], "values": [1.0, 1.0]}])
+    assert rows(cli("run", "show", str(run))[1])["1"][4] == "37, saved 30"
+
+
 def test_a_mistaken_name_of_a_benchmark_hides_no_other(cli: Cli, live: Client, run: Run) -> None:
     for step, name in ((1, "gsm8k"), (2, "gsm8k"), (3, "gsmk8")):
         score = {"benchmark": name, "metric": "exact_match", "value": step / 10, "n_samples": 1319}

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from cairn.types import Drill, Run
 from tests.client.conftest import Cli
 from tests.client.drill.train import Training
 from tests.client.object_store import BUCKET, ObjectStore, running_object_store
+from tests.client.until import LATEST, until
 
 TRAIN = str(Path(__file__).with_name("train.py"))
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "checkpoints"
@@ -128,10 +128,10 @@ def test_what_does_not_come_back_is_recorded_as_failed(
 
 
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(cli: Cli, trained: Trained) -> None:
-    code, _, err = cli("drill", trained.id, "--timeout", "1s", *command("hang"))
+    code, _, err = cli("drill", trained.id, "--timeout", "10s", *command("hang"))
     assert code == 1, err
     (kept,) = trained.drills()
-    assert "did not end within 1 s; its last words: waiting for the other ranks" in kept.reason
+    assert "did not end within 10 s; its last words: waiting for the other ranks" in kept.reason
 
 
 def test_without_a_command_only_the_reading_is_proven(cli: Cli, trained: Trained) -> None:
@@ -314,14 +314,11 @@ def test_an_interrupted_drill_leaves_nothing_behind(trained: Trained, tmp_path: 
             break
     child = _child_of(process.pid)
     process.send_signal(number)
-    assert process.wait(30) == 130
+    assert process.wait(LATEST) == 130
     process.stderr.close()
     assert list(into.iterdir()) == []
     assert trained.drills() == []
-    deadline = time.monotonic() + 10
-    while Path(f"/proc/{child}").exists():
-        assert time.monotonic() < deadline, "the command outlived its drill"
-        time.sleep(0.05)
+    until(lambda: not Path(f"/proc/{child}").exists())  # the command does not outlive its drill
 
 
 def _child_of(parent: int) -> int:

@@ -6,18 +6,19 @@ from pathlib import Path
 
 import pytest
 from cairn.capture import scheduler
-from cairn.recorder import engine
+
+from tests.client.background import end_background, wait_for_the_disk
 
 
 @pytest.fixture(autouse=True)
 def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name in (*scheduler.RANKS, *scheduler.WORLD_SIZES, "CAIRN_RUN", "CAIRN_ATTEMPT_KEY", "CAIRN_RESUMED_FROM"):
         monkeypatch.delenv(name, raising=False)
-    engine.shut_down(0.2)  # what a test elsewhere has begun
+    wait_for_the_disk(monkeypatch)
     folder = tmp_path / "spool"
     monkeypatch.setenv("CAIRN_SPOOL", str(folder))
     yield folder
-    engine.shut_down(0.2)
+    end_background()
 
 
 @pytest.fixture

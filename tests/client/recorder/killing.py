@@ -9,6 +9,7 @@ from cairn import Client
 from cairn.spool.flush import flush
 
 from tests.client.recorder.jobs import environment, job
+from tests.client.until import LATEST
 
 # Says `step N` for every save that was acknowledged as spooled.
 TRAINING = """
@@ -34,10 +35,15 @@ def kill_often(
     for number in range(1, kills + 1):
         started = job(TRAINING.format(project=project, last=last), environment(*service, spool))
         assert started.stdout is not None
+        assert started.stderr is not None
         first = started.stdout.readline()  # so that every execution has come as far as its first save
         time.sleep(chance.uniform(0.0, 0.5))
         started.send_signal(signal.SIGKILL)
-        rest, err = started.communicate(timeout=30)
+        # Not `communicate`, which does not see what was read ahead with the first line.
+        rest, err = started.stdout.read(), started.stderr.read()
+        started.wait(LATEST)
+        started.stdout.close()
+        started.stderr.close()
         lines = [line for line in (first + rest).splitlines() if line.startswith("step ")]
         assert lines, err
         acknowledged += [(number, int(line[5:])) for line in lines]

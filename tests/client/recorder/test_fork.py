@@ -20,11 +20,11 @@ for number in range(5):
         own = cairn.start({project!r}, f'child-{{number}}', capture=OFF)
         own.saved(step=number)
         threads = sorted(each.name for each in threading.enumerate() if each.name.startswith('cairn'))
-        done = own.flush(30)
+        done = own.flush(60)
         os._exit(0 if (said, done) == (False, True) and threads else 7)
     answers.append(child)
 codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in answers]
-print(codes, run.saved(step=2), run.flush(30))
+print(codes, run.saved(step=2), run.flush(60))
 run.finish()
 """
 
@@ -45,7 +45,7 @@ if __name__ == '__main__':
 def test_a_forked_child_leaves_the_parents_spool_alone(
     live: Client, project: str, service: tuple[str, Path], spool: Path
 ) -> None:
-    done = run_job(CODE.format(project=project), environment(*service, spool), seconds=120)
+    done = run_job(CODE.format(project=project), environment(*service, spool), seconds=240)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[0, 0, 0, 0, 0] True True\n", done.stderr
     assert not list(spool.glob("refused/*")), done.stderr
@@ -60,7 +60,7 @@ def test_a_forked_child_leaves_the_parents_spool_alone(
 def test_workers_of_a_data_loader_change_nothing(
     live: Client, project: str, service: tuple[str, Path], spool: Path
 ) -> None:
-    done = run_job(WORKERS.format(project=project), environment(*service, spool), seconds=120)
+    done = run_job(WORKERS.format(project=project), environment(*service, spool), seconds=240)
     assert done.returncode == 0, done.stderr
     found = sorted(each.step or 0 for each in live.iter_checkpoints(filter=f"project = '{project}'"))
     assert found == [1, 2, 3]

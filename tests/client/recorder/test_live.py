@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from cairn.spool.backlog import Backlog
 from cairn.spool.flush import list_refused
 
 from tests.client.recorder.jobs import environment, run_job
+from tests.client.until import LATEST, until
 
 OFF = {"git": False, "machine": False, "libraries": False}
 
@@ -52,7 +54,7 @@ def test_a_whole_execution_is_recorded(live: Client, project: str, folder: Path)
     cursor = {"epoch": 0, "shards": [3, 1]}
     assert run.saved(folder, step=4, loss=0.5, tokens=4096, cursor=cursor, scores={"gsm8k.exact_match": 0.25}, ppl=1.6)
     run.finish()
-    assert engine.engine().flush(20)
+    assert engine.engine().flush(LATEST)
 
     found = checkpoints(live, project)
     assert list(found) == [(1, 4, "archive")]
@@ -84,7 +86,7 @@ def test_cairn_json_stands_beside_the_files_and_says_what_was_recorded(
 
     run = begin(project)
     run.saved(folder, step=4, loss=math.nan, scores={"piqa": math.inf}, digest="sha256")
-    assert run.flush(20)
+    assert run.flush(LATEST)
     said = cairn_json.parse((folder / "cairn.json").read_bytes())
     assert (said["project"], said["run"]["name"], said["attempt"], said["step"]) == (project, "r", 1, 4)
     assert (said["loss"], said["scores"][0]["value"]) == ("NaN", "Infinity")
@@ -97,10 +99,43 @@ def test_cairn_json_stands_beside_the_files_and_says_what_was_recorded(
 def test_a_step_that_the_files_contradict_is_flagged(live: Client, project: str, folder: Path, said: list[str]) -> None:
     run = begin(project)
     run.saved(folder, step=7, pieces={"optimizer": "absent"})
-    assert run.flush(20)
+    assert run.flush(LATEST)
     (one,) = checkpoints(live, project).values()
     assert "saved as step 7, but trainer_state.json" in one["notes"]
     assert "told that optimizer is absent; the files say present" in one["notes"]
+    assert one["pieces"]["optimizer"] == "absent"
+
+
+def test_what_the_training_says_of_its_pieces_is_kept_and_the_note_agrees(
+    live: Client, project: str, folder: Path
+) -> None:
+    (folder / "optimizer.pt").unlink()
+    whole = dict.fromkeys(("weights", "optimizer", "data_position", "random_state"), "present")
+    run = begin(project)
+    run.saved(folder, step=4, pieces=whole, cursor={"offset": 4})
+    assert run.flush(LATEST)
+    (one,) = checkpoints(live, project).values()
+    assert one["pieces"] == whole
+    assert one["notes"] == "told that optimizer is present; the files say absent"
+    evidence = one["piece_evidence"]["optimizer"]["evidence"]
+    assert evidence.startswith("said by the training; the files say absent: no optimizer.pt")
+
+
+def test_a_save_in_files_of_its_own_is_committed_with_what_the_training_says(
+    live: Client, project: str, tmp_path: Path
+) -> None:
+    from tests.client.formats.checkpoints.sources import files_of
+
+    for name, content in files_of("safetensors_single").items():
+        (tmp_path / name).write_bytes(content)
+    for name in ("optimizer.json", "trainer_state.json"):
+        (tmp_path / name).write_text('{"step": 20}')
+    run = begin(project)
+    run.saved(tmp_path, step=20, pieces={"optimizer": "present", "data_position": "present"})
+    assert run.flush(LATEST)
+    (one,) = checkpoints(live, project).values()
+    told = {"weights": "present", "optimizer": "present", "data_position": "present", "random_state": "unknown"}
+    assert (one["state"], one["pieces"], one["notes"]) == ("committed", told, None)
 
 
 def test_a_save_whose_files_are_not_whole_yet_is_pending_until_they_are(
@@ -117,14 +152,12 @@ def test_a_save_whose_files_are_not_whole_yet_is_pending_until_they_are(
     shard.write_bytes(content[: len(content) // 2])  # an asynchronous save still writes
     run = begin(project)
     run.saved(place, step=3)
-    assert run.flush(20)
+    assert run.flush(LATEST)
     (one,) = checkpoints(live, project).values()
     assert one["state"] == "pending"
     shard.write_bytes(content)
-    deadline = time.monotonic() + 20
-    while one["state"] == "pending" and time.monotonic() < deadline:
-        time.sleep(0.05)
-        (one,) = checkpoints(live, project).values()
+    until(lambda: [each["state"] for each in checkpoints(live, project).values()] != ["pending"])
+    (one,) = checkpoints(live, project).values()
     assert one["state"] == "committed"
 
 
@@ -133,7 +166,7 @@ def test_values_that_are_not_finite_arrive_as_they_are(live: Client, project: st
     for step, loss in enumerate((1.0, math.nan, math.inf, -math.inf), start=1):
         run.log(step, loss=loss)
     run.saved(step=4, loss=math.nan, lr=math.inf, metrics={"grad_norm": math.nan})
-    assert run.flush(20)
+    assert run.flush(LATEST)
     (curve,) = live.read_series(live.find_run(project, "r"), "loss")
     assert [str(value) for value in curve.values] == ["1.0", "nan", "inf", "-inf"]
     (one,) = checkpoints(live, project).values()
@@ -148,7 +181,7 @@ def test_going_back_in_steps_opens_an_attempt_that_says_what_it_went_on_from(liv
     for step in (200, 250, 300):  # training loaded 200 again, in the same process
         run.log(step + 1, loss=0.9)
         run.saved(step=step + 50)
-    assert run.flush(20)
+    assert run.flush(LATEST)
     assert [key[:2] for key in sorted(checkpoints(live, project))] == [
         (1, 100),
         (1, 200),
@@ -175,7 +208,7 @@ def test_two_kinds_at_one_step_and_the_same_save_told_twice_are_no_going_back(li
     run.saved("/ckpt/100", step=100)
     run.saved("/ckpt/100", step=100, scores={"piqa": 0.5})  # a trainer that saves once more at its end
     run.log(90, eval_accuracy=0.3)  # an evaluation that trails
-    assert run.flush(20)
+    assert run.flush(LATEST)
     found = checkpoints(live, project)
     assert sorted(found) == [(1, 100, "archive"), (1, 100, "light")]
     assert [each["value"] for each in found[1, 100, "archive"]["scores"]] == [0.5]
@@ -186,14 +219,14 @@ def test_another_save_at_the_last_step_is_a_new_attempt(live: Client, project: s
     run.saved("/ckpt/100", step=100)
     run.saved("/ckpt/200", step=200)
     run.saved("/ckpt/200-again", step=200)
-    assert run.flush(20)
+    assert run.flush(LATEST)
     assert sorted(checkpoints(live, project)) == [(1, 100, "archive"), (1, 200, "archive"), (2, 200, "archive")]
 
 
 def test_a_save_that_was_only_begun_stays_pending(live: Client, project: str) -> None:
     run = begin(project)
     run.saving(10)
-    assert run.flush(20)
+    assert run.flush(LATEST)
     (one,) = checkpoints(live, project).values()
     assert (one["state"], one["checkpoint"]["step"]) == ("pending", 10)
 
@@ -204,7 +237,7 @@ def test_a_large_cursor_travels_by_its_digest(live: Client, project: str, said: 
     assert not run.saved(step=1, cursor=cursor, cursor_path="/ckpt/1/loader.json")  # not on disk yet when it returns
     run.saved(step=2, cursor={"rng": {1, 2}, "file": object()})
     run.saved(step=3, cursor=123_456)
-    assert run.flush(20)
+    assert run.flush(LATEST)
     found = {key[1]: each for key, each in checkpoints(live, project).items()}
     assert found[1]["data_cursor"]["digest"].startswith("sha256:")
     assert found[1]["data_cursor"]["kept_at"] == "/ckpt/1/loader.json"
@@ -225,8 +258,8 @@ def test_a_run_on_both_trackers_is_linked_with_no_argument_from_any_rank(
     last_rank = cairn.start(project, "r", rank=7)
     assert not isinstance(last_rank, Recorder)
     assert last_rank.saved("/ckpt/1", step=1) is False
-    assert engine.engine().flush(20)
-    engine.shut_down(5)
+    assert engine.engine().flush(LATEST)
+    engine.shut_down(LATEST)
     info = SimpleNamespace(run_id="m1", experiment_id="4")
     mlflow = SimpleNamespace(
         active_run=lambda: SimpleNamespace(info=info), get_tracking_uri=lambda: "http://mlflow.example"
@@ -235,7 +268,7 @@ def test_a_run_on_both_trackers_is_linked_with_no_argument_from_any_rank(
     monkeypatch.setitem(sys.modules, "mlflow", mlflow)
     run = begin(project, owner="ana", config={"lr": 1})
     run.saved(step=1)
-    assert run.flush(20)
+    assert run.flush(LATEST)
     recorded = live.get_run(live.find_run(project, "r"))
     trackers = {each["kind"]: each for each in recorded.raw["trackers"]}
     assert trackers["wandb"]["run_id"] == "w1"
@@ -255,7 +288,7 @@ def test_a_tracker_opened_late_is_linked_too(live: Client, project: str, monkeyp
     monkeypatch.setitem(sys.modules, "wandb", wandb)
     for step in range(2, 120):
         run.log(step, loss=1.0)
-    assert run.flush(20)
+    assert run.flush(LATEST)
     assert [each["run_id"] for each in live.find_run(project, "r").raw["trackers"]] == ["late"]
 
 
@@ -263,13 +296,10 @@ def test_heartbeats_say_the_step(live: Client, project: str, monkeypatch: pytest
     monkeypatch.setattr(engine, "HEARTBEAT_SECONDS", 0.05)
     run = begin(project)
     run.log(41, loss=1.0)
-    assert run.flush(20)
-    deadline = time.monotonic() + 20
-    beat = None
-    while beat is None and time.monotonic() < deadline:
-        time.sleep(0.05)
-        (attempt,) = live.list_attempts(live.find_run(project, "r"))
-        beat = attempt.raw["heartbeat_at"]
+    assert run.flush(LATEST)
+    recorded = live.find_run(project, "r")
+    until(lambda: live.list_attempts(recorded)[0].raw["heartbeat_at"])
+    (attempt,) = live.list_attempts(recorded)
     assert attempt.raw["step"] == 41
 
 
@@ -282,7 +312,7 @@ def test_the_attempt_of_a_supervisor_is_joined_by_its_key(
     monkeypatch.setenv("CAIRN_ATTEMPT_KEY", "exec-1")
     run = cairn.start(capture=OFF)
     run.saved(step=5)
-    assert run.flush(20)
+    assert run.flush(LATEST)
     assert [each.number for each in live.list_attempts(made)] == [1]
     assert list(checkpoints(live, project)) == [(1, 5, "archive")]
 
@@ -294,7 +324,7 @@ def test_points_are_dense_at_the_start_and_before_the_end_and_thin_between(live:
     for step in range(1, 6_001):
         run.log(step, loss=math.nan if step == 3_333 else 1.0)
     run.finish()
-    assert engine.engine().flush(30)
+    assert engine.engine().flush(LATEST)
     (curve,) = live.read_series(live.find_run(project, "r"), "loss")
     kept = set(curve.steps)
     assert set(range(1, DENSE_POINTS + 1)) <= kept
@@ -330,9 +360,10 @@ os._exit(9)
 
 def test_many_saves_are_sent_in_few_calls(live: Client, project: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    real = Client.register_batch
+    real, all_are_told = Client.register_batch, threading.Event()
 
     def noted(self: Client, items: Any, **more: Any) -> Any:
+        all_are_told.wait(LATEST)
         sizes.append(len(items))
         return real(self, items, **more)
 
@@ -340,7 +371,8 @@ def test_many_saves_are_sent_in_few_calls(live: Client, project: str, monkeypatc
     run = begin(project)
     for step in range(1, 61):
         run.saved(step=step)
-    assert run.flush(20)
+    all_are_told.set()
+    assert run.flush(LATEST)
     assert len(checkpoints(live, project)) == sum(sizes) == 60
     assert len(sizes) <= 12
 
@@ -356,7 +388,7 @@ def test_a_receipt_says_what_was_really_restored(
     states = {"weights": "restored", "optimizer": "fresh"}
     assert cairn.resume_receipt(pieces=states, restore_seconds=8, **named)
     run.log(6, loss=1.0)
-    assert run.flush(20)
+    assert run.flush(LATEST)
     (receipt,) = live._fetch(f"/runs/{live.find_run(project, 'r').id}/resume-receipts")["items"]
     assert receipt["loaded"]["step"] == 5
     assert {name: receipt["pieces"][name] for name in states} == states
@@ -367,7 +399,7 @@ def test_everything_that_was_acknowledged_leaves_no_folder_behind(live: Client, 
     run = begin(project)
     run.saved(step=1)
     run.finish()
-    assert engine.shut_down(20)
+    assert engine.shut_down(LATEST)
     assert [each for each in spool.iterdir() if each.name != "refused"] == []
 
 
@@ -375,12 +407,12 @@ def test_a_layout_that_a_job_takes_on_after_its_start_is_that_of_its_checkpoints
     live: Client, project: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = begin(project)
-    assert run.flush(20)
+    assert run.flush(LATEST)
     torch = SimpleNamespace(is_initialized=lambda: True, get_world_size=lambda: 64)
     monkeypatch.setitem(sys.modules, "torch.distributed", torch)
     run.saved(step=1)
     run.saved(step=2, layout={"world_size": 64, "tp": 8})
-    assert run.flush(20)
+    assert run.flush(LATEST)
     layouts = [checkpoints(live, project)[1, step, "archive"]["layout"] for step in (1, 2)]
     assert [(each["world_size"], each["tp"]) for each in layouts] == [(64, None), (64, 8)]
 
@@ -397,7 +429,7 @@ def test_scores_go_to_the_checkpoint_that_the_attempt_went_on_from_and_to_none_b
     third.scored(100, {"gsm8k": 0.25})
     third.scored(150, {"gsm8k": 0.5})
     third.scored(200, {"gsm8k": 0.75})  # attempt 2 went on from before it
-    assert not third.flush(20)
+    assert not third.flush(LATEST)
     scored = {key[:2]: [each["value"] for each in raw["scores"]] for key, raw in checkpoints(live, project).items()}
     assert scored == {(1, 100): [0.25], (1, 200): [], (2, 150): [0.5]}
     (refused,) = list_refused()
@@ -410,7 +442,7 @@ def test_a_refused_record_is_set_aside_with_its_reason_and_the_rest_goes_on(
     run = begin(project)
     for step in range(1, 6):
         run.saved(step=step, scores=[{"benchmark": "b", "value": 1.0, "n_samples": -1 if step == 3 else 10}])
-    assert not run.flush(20)  # not everything reached the registry
+    assert not run.flush(LATEST)  # not everything reached the registry
     standing = run._engine.standing()
     assert (standing.refused, standing.waiting) == (1, 0)
     assert [key[1] for key in sorted(checkpoints(live, project))] == [1, 2, 4, 5]
@@ -418,14 +450,14 @@ def test_a_refused_record_is_set_aside_with_its_reason_and_the_rest_goes_on(
     kept = json.loads(path.read_text())
     assert kept["record"]["step"] == 3
     assert kept["problem"]["errors"]
-    engine.shut_down(5)
+    engine.shut_down(LATEST)
     assert len([each for each in said if "refused a record" in each]) == 1
 
 
 def test_a_description_that_is_refused_does_not_cost_the_checkpoints(live: Client, project: str, spool: Path) -> None:
     run = begin(project, config={"a": {str(number): number for number in range(19_999)}, "b": {"c": 1, "d": 2}})
     run.saved(step=1)
-    assert run.flush(30)
+    assert run.flush(LATEST)
     assert list(checkpoints(live, project)) == [(1, 1, "archive")]
 
 

@@ -6,9 +6,11 @@ import cairn
 import pytest
 from cairn import Client
 from cairn.recorder import Recorder, engine
+from cairn.spool import sending
 
 from tests.client.conftest import Cli
 from tests.client.recorder.jobs import environment, run_job
+from tests.client.until import LATEST, until
 
 
 def committed(live: Client, project: str, *steps: int) -> None:
@@ -29,16 +31,22 @@ def begin(project: str, **more: object) -> Recorder:
     return run
 
 
+def wait_for_the_question(run: Recorder) -> None:
+    """Until the background knows that the records wait for somebody's word."""
+    with run._engine._pace.hurried():
+        until(lambda: (sender := run._engine._sender) and sender.delivery and sender.delivery.waiting)
+
+
 def test_steps_that_go_on_tell_what_was_loaded(live: Client, project: str, said: list[str]) -> None:
     committed(live, project, 1000, 2000)
     run = begin(project)
     run.log(2001, loss=1.0)
     run.saved(step=3000)
-    assert run.flush(20)
+    assert run.flush(LATEST)
     second = live.list_attempts(live.find_run(project, "r"))[1].raw
     assert (second["resumed_from"]["attempt"], second["resumed_from"]["step"], second["restart"]) == (1, 2000, False)
     assert second["reason"].startswith("assumed: nobody said what was loaded")
-    engine.shut_down(5)
+    engine.shut_down(LATEST)
     assert len([each for each in said if "assumed" in each]) == 1
 
 
@@ -49,7 +57,8 @@ def test_the_first_logged_step_counts_before_the_first_save(live: Client, projec
     for step in range(1, 1501):
         run.log(step, loss=1.0)
     run.saved(step=1500)
-    assert not run.flush(3)  # it may have started over: nothing is assumed
+    wait_for_the_question(run)  # it may have started over: nothing is assumed
+    assert not run.flush(0.5)
     assert steps_of(live, project) == [(1, 1000), (1, 2000)]
 
 
@@ -66,7 +75,7 @@ def test_what_was_loaded_may_be_said_in_any_way(live: Client, project: str, tmp_
     }
     run = begin(project, resumed_from=forms.get(given, given) if isinstance(given, str) else given)
     run.saved(step=1500)
-    assert run.flush(20)
+    assert run.flush(LATEST)
     second = live.list_attempts(recorded)[1].raw
     assert (second["resumed_from"]["checkpoint_id"], second["resumed_from"]["step"]) == (one.id, 1000)
     assert [each.step for each in live.iter_checkpoints(filter=f"project = '{project}' and superseded")] == [2000]
@@ -84,7 +93,9 @@ for step in range(1, 4):
     run.log(step, loss=1.0)
     run.saved(step=step)
 other.saved(step=7)
-other.flush(5)
+with other._engine._pace.hurried():
+    while (standing := other._engine.standing()) is None or standing.reached < 2:  # the start and the save of the other
+        time.sleep(0.02)
 """
     done = run_job(code, environment(*service, spool))
     assert done.returncode == 0
@@ -107,15 +118,13 @@ other.flush(5)
 def test_a_person_may_say_afterwards_what_was_loaded_while_the_job_runs(
     live: Client, project: str, cli: Cli, spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cairn.spool import sending
-
     monkeypatch.setattr(sending, "ADVICE_SECONDS", 0.1)
     committed(live, project, 1000)
     run = begin(project)
     run.saved(step=500)
-    assert not run.flush(1.5)
+    wait_for_the_question(run)
     assert cli("spool", "flush", "--resumed-from", "100")[0] == 0
-    assert run.flush(20)
+    assert run.flush(LATEST)
     second = live.list_attempts(live.find_run(project, "r"))[1].raw
     assert (second["resumed_from"]["step"], second["restart"]) == (100, False)
 
@@ -126,9 +135,10 @@ def test_a_checkpoint_that_the_service_does_not_know_is_asked_for_and_the_record
     committed(live, project, 1000)
     run = begin(project, resumed_from="7zzzzzzzzzzzz")
     run.saved(step=1500)
-    assert not run.flush(2)
+    wait_for_the_question(run)
+    assert not run.flush(0.5)
     assert steps_of(live, project) == [(1, 1000)]
-    engine.shut_down(1)
+    engine.shut_down(LATEST)
     assert any("not known to the service" in each for each in said)
 
 
@@ -136,6 +146,6 @@ def test_a_restart_on_purpose_is_one(live: Client, project: str) -> None:
     committed(live, project, 1000)
     run = begin(project, restart=True)
     run.saved(step=10)
-    assert run.flush(20)
+    assert run.flush(LATEST)
     assert steps_of(live, project) == [(1, 1000), (2, 10)]
     assert live.list_attempts(live.find_run(project, "r"))[1].raw["restart"] is True

@@ -161,6 +161,17 @@ def test_scores_in_any_form_are_a_list_of_results() -> None:
     ]
 
 
+def test_a_source_that_is_named_by_its_address_loses_the_password() -> None:
+    address, masked = "s3://ana:hunter2@store/web", "s3://***@store/web"
+    assert data_version({address: 0.6, "token": 4_000})["mix"] == {masked: 0.6, "token": 4_000}
+    assert data_version(address) == masked
+    assert data_version({"name": "v3", "uri": address, "mix": {address: {"tokens": 9}}}) == {
+        "name": "v3",
+        "uri": masked,
+        "mix": {masked: {"tokens": 9}},
+    }
+
+
 def test_a_mix_is_named_by_its_content() -> None:
     one, other = data_version({"web": 0.6, "code": 0.4}), data_version({"code": 0.4, "web": 0.6})
     assert one["name"] == other["name"]

@@ -1,7 +1,9 @@
 """Points are on disk before the save that follows them, however many they are and wherever their numbers lie."""
 
 import os
+import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import cairn
@@ -9,6 +11,8 @@ import pytest
 from cairn.recorder import Recorder, engine
 from cairn.recorder.points import QUICK_VALUES
 from cairn.spool.backlog import Backlog
+
+from tests.client.until import LATEST, until
 
 
 class OnDevice:
@@ -31,13 +35,29 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     """One whose background does nothing by itself for a minute."""
     monkeypatch.setenv("CAIRN_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("CAIRN_TOKEN", "a-token")
-    monkeypatch.setattr(engine, "TICK_SECONDS", 60.0)
+    monkeypatch.setattr(engine, "TICK_SECONDS", 600.0)
+    went_round = threading.Event()
+    with monkeypatch.context() as patched:
+        patched.setattr(engine.Engine, "_speak", lambda self: went_round.set())  # what the disk's thread does last
+        engine.engine()
+        assert went_round.wait(LATEST)
     begun = cairn.start("p", "r", capture=False)
     assert isinstance(begun, Recorder)
-    deadline = time.monotonic() + 20
-    while not begun._engine.writer.holds() and time.monotonic() < deadline:
-        time.sleep(0.01)
     return begun
+
+
+@pytest.fixture
+def may_write(run: Recorder, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Until it is set, the background does nothing at all."""
+    told, real = threading.Event(), run._engine.writer.tick
+
+    def tick() -> None:
+        told.wait(LATEST)
+        real()
+
+    monkeypatch.setattr(run._engine.writer, "tick", tick)
+    yield told
+    told.set()
 
 
 def written(run: Recorder) -> list[tuple[str, Any]]:
@@ -53,10 +73,8 @@ def written(run: Recorder) -> list[tuple[str, Any]]:
 
 
 def written_through(run: Recorder, last: tuple[str, Any]) -> list[tuple[str, Any]]:
-    deadline = time.monotonic() + 20
-    while last not in (found := written(run)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return found
+    until(lambda: last in written(run) and not run._engine.writer.waiting)
+    return written(run)
 
 
 def test_what_was_logged_before_a_save_is_on_disk_with_it(run: Recorder) -> None:
@@ -71,22 +89,26 @@ def test_what_was_logged_before_a_save_is_on_disk_with_it(run: Recorder) -> None
 @pytest.mark.parametrize(
     "values", [[1.0] * (QUICK_VALUES + 1), [OnDevice()]], ids=["more than a call may write", "on a GPU"]
 )
-def test_a_save_after_what_takes_longer_waits_behind_it_for_a_moment(run: Recorder, values: list[Any]) -> None:
+def test_a_save_after_what_takes_longer_waits_behind_it_for_a_moment(
+    run: Recorder, may_write: threading.Event, values: list[Any]
+) -> None:
     for step, value in enumerate(values):
         run.log(step, loss=value)
     assert not run.saved("/ckpt/a", step=500)
     run.log(501, loss=1.0)
     assert not run.saved("/ckpt/b", step=501)
+    may_write.set()
     found = written_through(run, ("saved", 501))
     order = [step for kind, steps in found for step in (steps if kind == "points" else [f"save {steps}"])]
     assert [each for each in order if each != 501] == [*range(len(values)), "save 500", "save 501"]
     assert order.index(501) < order.index("save 501")
 
 
-def test_a_save_that_is_told_again_is_on_disk_no_sooner_than_it_is(run: Recorder) -> None:
+def test_a_save_that_is_told_again_is_on_disk_no_sooner_than_it_is(run: Recorder, may_write: threading.Event) -> None:
     run.log(1, loss=OnDevice())
     assert not run.saved("/ckpt/a", step=1)
     assert not run.saved("/ckpt/a", step=1)
+    may_write.set()
     written_through(run, ("saved", 1))
     assert run.saved("/ckpt/a", step=1)
     assert [kind for kind, _ in written(run)] == ["points", "saved"]
@@ -103,15 +125,17 @@ def test_the_end_of_an_attempt_tells_the_last_points_that_were_still_being_read(
 def test_a_save_and_the_points_before_it_are_one_write(run: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each write gives the turn to whatever else runs in the process, and has to wait to get it back."""
     writes: list[bytes] = []
-    real = os.write
+    real, here = os.write, threading.current_thread()
 
     def write(handle: int, content: bytes) -> int:
-        writes.append(content)
+        if threading.current_thread() is here:  # the background has its own
+            writes.append(content)
         return real(handle, content)
 
     run.log(1, loss=1.0)
-    monkeypatch.setattr(os, "write", write)
-    assert run.saved("/ckpt/1", step=1, loss=1.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", write)
+        assert run.saved("/ckpt/1", step=1, loss=1.0)
     assert [each.count(b"\n") for each in writes] == [2]
 
 

@@ -19,7 +19,7 @@ def saver(live: Client, project: str, tmp_path: Path) -> Saver:
     return Saver(live, live.create_run(project, "7b"), tmp_path / "shared")
 
 
-def launch(host: str, hosts: int = 2, wait: float = 20.0, key: str = "job-1") -> Launch:
+def launch(host: str, hosts: int = 2, wait: float = 60.0, key: str = "job-1") -> Launch:
     return Launch(key, hosts, host, wait_seconds=wait, poll_seconds=0.05)
 
 
@@ -37,7 +37,7 @@ def together(client: Client, run: Run, launches: list[Launch], **known: Any) -> 
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     return [found[one.host] for one in launches]
 
 
@@ -93,7 +93,7 @@ def test_a_host_that_can_read_nothing_stops_them_all(
         return Reach(copy.uri, "no such mount") if host == "blind" else real(copy, host, client)
 
     monkeypatch.setattr(module, "reach", seen_from)
-    answers = together(live, saver.run, [launch("sees"), launch("blind")])
+    answers = together(live, saver.run, [launch("sees", wait=2.0), launch("blind")])
     assert all(isinstance(each, NothingToResume) for each in answers)
 
 

@@ -368,7 +368,7 @@ def test_a_service_that_fails_counts_as_away_and_one_that_refuses_does_not(
 
 def test_a_service_that_never_answers_is_given_up_on(faults: FaultServer, tmp_path: Path) -> None:
     path = trainer_checkpoint(tmp_path / "7b" / "checkpoint-4", 4)
-    faults.replies = [Reply(wait_seconds=2.0)]
+    faults.replies = [Reply(wait_seconds=600.0)]
     with Client(faults.url, "t", timeout=0.2, retries=Retries(count=1, wait_seconds=0.5)) as client:
         choice = choose(client, "llm/7b", local_roots=[str(path.parent)])
     assert (choice.source, choice.path) == ("scan", str(path))

@@ -1,16 +1,17 @@
 """A training that died is heard of once at least: by its own first heartbeat, or by whoever sends what it left."""
 
 import signal
-import time
 from pathlib import Path
 
 import pytest
 from cairn import Client
 from cairn.spool.flush import flush
+from cairn.types import Attempt
 from cairn.wire import moment
 
 from tests.client.conftest import Cli
 from tests.client.recorder.jobs import environment, job, run_job
+from tests.client.until import LATEST, until
 
 NOBODY = "http://127.0.0.1:9"
 TRAINING = """
@@ -20,6 +21,10 @@ for step in (1, 2, 3):
     run.saved(f'/ckpt/{{step}}', step=step)
 print('saved', flush=True)
 {then}
+"""
+# Whose second heartbeat nobody lives to see.
+RARELY = """
+engine.HEARTBEAT_SECONDS = 36_000.0
 """
 
 
@@ -32,25 +37,25 @@ def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_attempt_is_heard_of_as_soon_as_it_is_open(
     live: Client, project: str, spool: Path, service: tuple[str, Path]
 ) -> None:
-    training = job(TRAINING.format(project=project, then="time.sleep(100)"), environment(*service, spool))
+    code = RARELY + TRAINING.format(project=project, then="time.sleep(600)")
+    training = job(code, environment(*service, spool))
     try:
-        beat, deadline = None, time.monotonic() + 15  # less than between two heartbeats
-        while beat is None and time.monotonic() < deadline:
-            runs = list(live.list_runs(project=project))
-            beat = live.list_attempts(runs[0])[0].raw["heartbeat_at"] if runs and live.list_attempts(runs[0]) else None
-            time.sleep(0.1)
+        until(lambda: any(each.raw["heartbeat_at"] for each in attempts(live, project)))
     finally:
         training.send_signal(signal.SIGKILL)
-        training.communicate(timeout=30)
-    assert beat is not None
+        training.communicate(timeout=LATEST)
+
+
+def attempts(live: Client, project: str) -> list[Attempt]:
+    return [attempt for run in live.list_runs(project=project) for attempt in live.list_attempts(run)]
 
 
 def test_what_is_sent_of_a_killed_training_says_when_it_lived_last(live: Client, project: str, spool: Path) -> None:
-    training = job(TRAINING.format(project=project, then="time.sleep(100)"), environment(NOBODY, None, spool))
+    training = job(TRAINING.format(project=project, then="time.sleep(600)"), environment(NOBODY, None, spool))
     assert training.stdout is not None
     assert training.stdout.readline() == "saved\n"
     training.send_signal(signal.SIGKILL)
-    training.communicate(timeout=30)
+    training.communicate(timeout=LATEST)
     for left in spool.glob("*/service"):
         left.unlink()  # the same service, which was away
     flush(live)
@@ -83,7 +88,7 @@ course.now = lambda: '2096-01-02T03:04:05Z'
 def test_a_host_whose_clock_is_ahead_is_told_so_once_and_nothing_is_lost(
     live: Client, project: str, spool: Path, service: tuple[str, Path], cli: Cli
 ) -> None:
-    ending = "run.finish(); run.flush(20)"
+    ending = "run.finish(); run.flush(60)"
     done = run_job(AHEAD + TRAINING.format(project=project, then=ending), environment(*service, spool))
     assert done.stderr.count("is more than a day ahead of this service") == 1
     assert "set the clock of that host right" in done.stderr
@@ -97,7 +102,7 @@ def test_a_host_whose_clock_is_ahead_is_told_so_once_and_nothing_is_lost(
 
 
 def test_a_flush_after_the_end_says_whether_all_was_sent(project: str, spool: Path, service: tuple[str, Path]) -> None:
-    ending = "run.finish(); print(run.flush(20)); print(run.saved('/ckpt/9', step=9))"
+    ending = "run.finish(); print(run.flush(60)); print(run.saved('/ckpt/9', step=9))"
     done = run_job(TRAINING.format(project=project, then=ending), environment(*service, spool))
     assert done.stdout == "saved\nTrue\nFalse\n"
     away = run_job(

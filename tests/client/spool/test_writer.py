@@ -152,11 +152,16 @@ soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
 acknowledged = [step for step in range(2_000) if spool.append({"kind": "saved", "key": "k", "step": step})]
 full = (len(acknowledged), spool.waiting, len(said))
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))  # not a byte any more
+for _ in range(20):
+    spool.tick()
+files = len(list(spool.folder.glob("records-*")))
 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 spool.tick()
 late = spool.append({"kind": "saved", "key": "k", "step": 2_000})
 found = [each.record["step"] for each in Backlog(spool.folder).records()]
-print(json.dumps({"full": full, "late": late, "whole": found == list(range(2_001)), "waiting": spool.waiting}))
+print(json.dumps({"full": full, "late": late, "whole": found == list(range(2_001)), "waiting": spool.waiting,
+                  "files": files}))
 """
 
 
@@ -173,6 +178,7 @@ def test_a_full_disk_loses_nothing_and_everything_is_written_once_there_is_space
     assert waiting == 2_000 - acknowledged
     assert warnings == 1
     assert (found["late"], found["whole"], found["waiting"]) == (True, True, 0)
+    assert found["files"] == 2  # however often it was tried
 
 
 def test_a_disk_that_does_not_answer_keeps_no_call_waiting(

@@ -12,19 +12,19 @@ import struct
 import subprocess
 import sys
 import termios
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cairn import Client
+from cairn import Client, ConnectionFailed, Retries
+from cairn.supervise.reporter import Reporter
+from cairn.supervise.tail import Tail
 from cairn.types import Attempt, Incident
 
 from tests.client.conftest import FaultServer, Reply
-
-CAIRN = str(Path(sys.executable).with_name("cairn"))
-LATEST = 60.0  # seconds that only a failure takes
+from tests.client.program import CAIRN, PATIENT
+from tests.client.until import LATEST, until
 
 
 @pytest.fixture
@@ -41,15 +41,15 @@ def script(folder: Path, text: str, name: str = "job.py") -> list[str]:
 
 
 def run(
-    project: str, *arguments: str, job: list[str], stdin: Any = subprocess.DEVNULL
+    project: str, *arguments: str, job: list[str], program: list[str] = PATIENT
 ) -> "subprocess.CompletedProcess[bytes]":
-    command = [CAIRN, "exec", "--run", f"{project}/r", "--heartbeat", "0.2", *arguments, "--", *job]
-    return subprocess.run(command, capture_output=True, stdin=stdin, timeout=LATEST, check=False)
+    command = [*program, "exec", "--run", f"{project}/r", "--heartbeat", "0.2", *arguments, "--", *job]
+    return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=2 * LATEST, check=False)
 
 
 @contextlib.contextmanager
 def running(project: str, *arguments: str, job: list[str], **given: Any) -> "Iterator[subprocess.Popen[bytes]]":
-    command = [CAIRN, "exec", "--run", f"{project}/r", "--heartbeat", "0.2", *arguments, "--", *job]
+    command = [*PATIENT, "exec", "--run", f"{project}/r", "--heartbeat", "0.2", *arguments, "--", *job]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, **given
     )
@@ -59,14 +59,6 @@ def running(project: str, *arguments: str, job: list[str], **given: Any) -> "Ite
         if process.poll() is None:
             process.kill()
         process.communicate()
-
-
-def until(found: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + LATEST
-    while not (value := found()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return value
 
 
 def attempts(client: Client, project: str) -> tuple[Attempt, ...]:
@@ -175,7 +167,21 @@ def test_a_signal_to_the_supervisor_reaches_the_job_once_and_ends_all_starts(
     (attempt,) = attempts(live, project)
     assert attempt.state == "stopped"
     (incident,) = incidents(live, project)
-    assert incident.cause == ("scheduler" if number is signal.SIGTERM else "user-interrupt")
+    assert (incident.cause, incident.state) == ("user-interrupt", "closed")
+    assert incident.evidence[0] == f"{number.name} was sent to the job"
+
+
+def test_a_bare_sigterm_below_a_scheduler_is_its_own_and_open_until_training_goes_on(
+    live: Client, project: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "4711")
+    with running(project, job=script(home, WAITING)) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=LATEST)
+    (incident,) = incidents(live, project)
+    assert (incident.cause, incident.state) == ("scheduler", "open")
 
 
 def test_signals_that_only_tell_the_job_something_are_passed_on_too(live: Client, project: str, home: Path) -> None:
@@ -192,7 +198,7 @@ def test_signals_that_only_tell_the_job_something_are_passed_on_too(live: Client
 def test_a_job_that_dies_of_the_signal_it_was_sent_ends_as_a_shell_would_say(
     live: Client, project: str, home: Path
 ) -> None:
-    with running(project, job=script(home, "import time; print('ready'); time.sleep(60)")) as process:
+    with running(project, job=script(home, "import time; print('ready'); time.sleep(600)")) as process:
         assert process.stdout is not None
         process.stdout.readline()
         process.send_signal(signal.SIGTERM)
@@ -295,6 +301,39 @@ def test_a_command_that_does_not_exist_ends_as_a_shell_would_say(live: Client, p
     assert b"cannot be started" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "mode", "code", "said"),
+    [
+        ("", 0o644, 126, b"Permission denied"),
+        ("#!/no/such/interpreter\n", 0o755, 127, b"the program that its first line (#!) names is not there"),
+    ],
+)
+def test_a_job_that_can_never_start_is_tried_once(
+    live: Client, project: str, home: Path, text: str, mode: int, code: int, said: bytes
+) -> None:
+    job = home / "job.sh"
+    job.write_text(text)
+    job.chmod(mode)
+    done = run(project, "--retries", "2", "--backoff", "0", job=[str(job)])
+    assert done.returncode == code
+    assert said in done.stderr
+    (incident,) = incidents(live, project)
+    assert incident.cause == "configuration"
+    assert said.decode() in incident.evidence[0]
+    assert f"`cairn incident show {incident.id}`" in done.stderr.decode()
+    assert len(live.list_attempts(live.find_run(project, "r"))) == 1
+
+
+def test_a_token_that_is_not_known_is_said_in_words_for_a_person(
+    live: Client, project: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CAIRN_TOKEN", "cairn_" + "x" * 40)
+    done = run(project, job=["true"], program=CAIRN)
+    assert done.returncode == 0
+    assert b"No valid token was sent" in done.stderr
+    assert b"Authorization" not in done.stderr
+
+
 def test_the_attempt_of_a_job_that_does_not_say_what_it_loaded_waits_and_the_incident_does_not(
     live: Client, project: str, home: Path
 ) -> None:
@@ -360,7 +399,7 @@ os.write(1, b"raw\n\x1b[1mbold\x1b[0m\r")
     attributes = termios.tcgetattr(theirs)
     attributes[1] &= ~termios.OPOST  # what the terminal itself would add
     termios.tcsetattr(theirs, termios.TCSANOW, attributes)
-    command = [CAIRN, "exec", "--run", f"{project}/r", "--", *script(home, text)]
+    command = [*PATIENT, "exec", "--run", f"{project}/r", "--", *script(home, text)]
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
     os.close(theirs)
     assert _read_all(ours) == b"True True (100, 40)\nraw\n\x1b[1mbold\x1b[0m\r"
@@ -371,7 +410,7 @@ os.write(1, b"raw\n\x1b[1mbold\x1b[0m\r")
 
 def test_ctrl_c_on_a_terminal_reaches_the_job_once(live: Client, project: str, home: Path) -> None:
     ours, theirs = pty.openpty()
-    command = [CAIRN, "exec", "--run", f"{project}/r", "--", *script(home, WAITING)]
+    command = [*PATIENT, "exec", "--run", f"{project}/r", "--", *script(home, WAITING)]
 
     def take_the_terminal() -> None:
         os.setsid()
@@ -422,6 +461,7 @@ def test_without_the_registry_the_job_runs_and_the_next_one_sends_what_was_kept(
             "--backoff",
             "0.01",
             job=script(home, "print('step 7 | loss 1'); raise KeyError('lr')"),
+            program=CAIRN,
         )
         assert (done.returncode, done.stdout) == (1, b"step 7 | loss 1\n" * 2)
         assert b"kept for the next" in done.stderr
@@ -436,18 +476,33 @@ def test_without_the_registry_the_job_runs_and_the_next_one_sends_what_was_kept(
     assert [(each.cause, each.last_step) for each in found] == [("python-exception", 7)] * 2
 
 
+def test_the_attempt_of_a_supervisor_that_is_killed_while_the_service_is_away_is_not_lost(
+    live: Client, project: str, home: Path, monkeypatch: pytest.MonkeyPatch, service: tuple[str, Path]
+) -> None:
+    monkeypatch.setenv("CAIRN_URL", "http://127.0.0.1:9")
+    waiting = home / "spool" / "exec"
+    text = "import time\nwhile True:\n    print(flush=True)\n    time.sleep(0.2)"  # ends when nobody reads it any more
+    with running(project, job=script(home, text)) as supervisor:
+        until(lambda: list(waiting.glob("*.json")))
+        supervisor.kill()
+        supervisor.communicate(timeout=LATEST)
+    monkeypatch.setenv("CAIRN_URL", service[0])
+    flush = [*CAIRN, "spool", "flush", "--here"]
+    subprocess.run(flush, check=True, timeout=LATEST, capture_output=True)
+    (attempt,) = live.list_attempts(live.find_run(project, "r"))
+    assert str(attempt.key).startswith("exec-")
+
+
 @pytest.mark.parametrize(
-    "reply", [Reply(500), Reply(401), Reply(wait_seconds=30), Reply(hang_up=True), Reply(body=b"{}")]
+    "reply", [Reply(500), Reply(401), Reply(wait_seconds=600), Reply(hang_up=True), Reply(body=b"{}")]
 )
 def test_a_service_that_fails_never_holds_up_the_job(
     faults: FaultServer, home: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply
 ) -> None:
     faults.replies = [reply]
     away(monkeypatch, faults.url)
-    start = time.monotonic()
-    done = run("p", job=script(home, "import sys; print('here'); sys.exit(4)"))
+    done = run("p", job=script(home, "import sys; print('here'); sys.exit(4)"), program=CAIRN)
     assert (done.returncode, done.stdout) == (4, b"here\n")
-    assert time.monotonic() - start < 25  # the end waits 5 s for the service, whatever that does
 
 
 def test_without_any_token_or_place_for_files_the_job_runs_all_the_same(
@@ -455,7 +510,7 @@ def test_without_any_token_or_place_for_files_the_job_runs_all_the_same(
 ) -> None:
     monkeypatch.setenv("CAIRN_URL", "no url at all")
     monkeypatch.setenv("CAIRN_SPOOL", "/proc/none")
-    done = run("p", job=script(home, "import sys; print('here'); sys.exit(4)"))
+    done = run("p", job=script(home, "import sys; print('here'); sys.exit(4)"), program=CAIRN)
     assert (done.returncode, done.stdout) == (4, b"here\n")
     assert b"lost, since they could not be written either" in done.stderr
 
@@ -473,24 +528,28 @@ def test_a_reader_that_goes_away_does_not_end_the_job(live: Client, project: str
 
 
 def test_a_process_that_the_job_leaves_behind_does_not_hold_up_its_end(live: Client, project: str, home: Path) -> None:
-    text = (
-        "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(30)']); print('bye')"
-    )
-    start = time.monotonic()
-    assert run(project, job=script(home, text)).stdout == b"bye\n"
-    assert time.monotonic() - start < 25
+    text = """
+import pathlib, subprocess, sys
+left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+pathlib.Path(sys.argv[1]).write_text(str(left.pid))
+print("bye")
+"""
+    try:
+        assert run(project, job=[*script(home, text), str(home / "left")]).stdout == b"bye\n"
+    finally:
+        os.kill(int((home / "left").read_text()), signal.SIGKILL)
 
 
 def test_bad_arguments_are_refused_before_anything_starts(home: Path) -> None:
     job = script(home, "print('started')")
     for arguments in (("--retries", "-1"), ("--backoff", "nan"), ("--resumed-from", "x", "--restart"), ("--typo",)):
-        done = run("p", *arguments, job=job)
+        done = run("p", *arguments, job=job, program=CAIRN)
         assert (done.returncode, done.stdout) == (2, b""), arguments
     done = subprocess.run(
-        [CAIRN, "exec", "--run", "no-slash", "--", *job], capture_output=True, timeout=LATEST, check=False
+        [*CAIRN, "exec", "--run", "no-slash", "--", *job], capture_output=True, timeout=LATEST, check=False
     )
     assert (done.returncode, done.stdout) == (2, b"")
-    done = subprocess.run([CAIRN, "exec", "--run", "p/r"], capture_output=True, timeout=LATEST, check=False)
+    done = subprocess.run([*CAIRN, "exec", "--run", "p/r"], capture_output=True, timeout=LATEST, check=False)
     assert done.returncode == 2
 
 
@@ -532,6 +591,29 @@ time.sleep(2)
     (incident,) = incidents(live, project)
     assert (incident.kind, incident.cause, incident.attempt) == ("reformed", "gpu-off-bus", 2)
     assert (incident.steps_lost, incident.state) == (30, "recovered")
+
+
+def test_a_formation_that_is_read_late_is_told_with_the_steps_before_it(live: Client, project: str, home: Path) -> None:
+    """The service was away when the workers met, who have made a step of their own since."""
+    loaded = live.register_checkpoint(live.create_run(project, "r"), 100)
+    first, second = FORMED.format(count=0, agents=2, size=4), FORMED.format(count=1, agents=1, size=2)
+    reporter, tail = Reporter(f"{project}/r", print), Tail()
+    reporter.begin("k", {"resumed_from": loaded.id}, tail)
+    tail.add(1, f"{first}step 130 | loss 2\n{second}step 101 | loss 2\n".encode())
+    with Client("http://127.0.0.1:9", "t", retries=Retries(count=0)) as nobody:
+        reporter.sending._client = nobody
+        with pytest.raises(ConnectionFailed):
+            reporter._round()
+    reporter.sending._client = live
+    reporter._round()
+    _, before, after = attempts(live, project)
+    assert (before.state, before.raw["step"]) == ("stopped", 130)
+    assert (after.key, after.raw["step"]) == ("k-r1", 101)
+    (incident,) = incidents(live, project)
+    assert (incident.attempt, incident.steps_lost) == (2, 30)
+    reporter.end({"state": "finished"}, None)
+    reporter._round()
+    assert [each.state for each in attempts(live, project)[1:]] == ["stopped", "finished"]
 
 
 def test_the_size_of_a_torchrun_job_is_its_first_layout(live: Client, project: str, home: Path) -> None:

@@ -187,6 +187,16 @@ def test_closed_by_hand_it_has_no_recovery_time_and_can_be_opened_again(session:
     assert amend_incident(session, incident.id, {"closed_at": None}, actor="maria").closed_at is None
 
 
+def test_a_stop_that_a_person_wanted_leaves_nothing_open(session: Session) -> None:
+    run = make_run(session)
+    make_attempt(session, run, key="a")
+    amend_attempt(session, run.id, 1, {"state": "stopped"})
+    told = opened(session, run, attempt=1, kind="crashed", cause="user-interrupt", evidence=["SIGINT was sent"])
+    assert (told.ending, told.recovered_at) == ("closed", None)
+    make_attempt(session, run, key="b")
+    assert opened(session, run, attempt=2, kind="crashed", cause="preemption").ending is None
+
+
 def test_a_second_open_one_of_the_same_kind_is_refused_by_name(session: Session) -> None:
     run = make_run(session)
     attempt = make_attempt(session, run, key="a")

@@ -2,6 +2,8 @@
 
 import shlex
 import socket
+from collections.abc import Iterable
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +13,12 @@ from cairn import wire
 from cairn.cli.output import json_option, print_json, print_rows, say
 from cairn.cli.progress import bytes_bar
 from cairn.cli.quantities import DURATION, LAYOUT, size
-from cairn.cli.targets import find_checkpoint
+from cairn.cli.targets import find_checkpoint, find_run
 from cairn.client import Client
-from cairn.drill import Asked, NothingToDrill, Rehearsal, Target, check_command, choose_copy, rehearse
+from cairn.drill import Asked, NothingToDrill, Rehearsal, Target, check_command, choose_copy, find_due, rehearse
 from cairn.errors import CairnError
-from cairn.types import Drill
+from cairn.fetch import FetchFailed
+from cairn.types import Drill, Run
 
 CHECKS = {
     "read": "every byte read",
@@ -28,8 +31,16 @@ CHECKS = {
 
 
 @click.command()
-@click.argument("checkpoint", metavar="CHECKPOINT")
+@click.argument("checkpoint", metavar="CHECKPOINT", required=False)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
+@click.option(
+    "--due",
+    type=DURATION,
+    metavar="AGE",
+    help="Instead of CHECKPOINT: of each run without a drill for so long, e.g. 7d.",
+)
+@click.option("--project", help="With --due: the runs of this project. Default: all that the token sees.")
+@click.option("--run", "runs", multiple=True, metavar="PROJECT/RUN|ID", help="With --due: this run. May be repeated.")
 @click.option("--replica", metavar="ID", help="This copy, whatever the plan says of it. Default: the fastest.")
 @click.option(
     "--into",
@@ -49,8 +60,11 @@ CHECKS = {
 @click.option("--timeout", type=DURATION, help="A command that takes longer has failed, e.g. 30m.")
 @json_option
 def drill(
-    checkpoint: str,
+    checkpoint: str | None,
     command: tuple[str, ...],
+    due: float | None,
+    project: str | None,
+    runs: tuple[str, ...],
     replica: str | None,
     into: Path | None,
     keep: bool,
@@ -65,6 +79,7 @@ def drill(
 
     \b
     cairn drill llm/7b-a@41000
+    cairn drill --due 7d --project llm
     cairn drill llm/7b-a@41000 --layout tp=4,pp=2,dp=8 -- \\
         torchrun train.py --load {path} --train-steps {steps} --losses {out}
 
@@ -73,13 +88,23 @@ def drill(
     standard output; a line may also hold "software" and "layout" of what really ran. {path} is where the copy is,
     {step} its step. COMMAND runs without a shell.
 
+    COMMAND may be the training itself. CAIRN_DRILL is set for it, and under that nothing is recorded: `cairn.start`
+    answers with what records nothing, `cairn exec` only runs its job, and `cairn record`, `watch`, `resume` and calls
+    that would write are refused. What it saves it saves all the same: let it save into a folder of its own.
+
     The service compares the losses with those that the run recorded after the checkpoint, and with its first ones: a
     loss like that of a cold start means that the weights were not loaded. What was not tried is never passed. A failed
     drill is recorded too; ^C or TERM leaves nothing behind and records nothing.
 
-    Exit codes: 0 passed; 1 failed, or no copy can be tried here; 2 usage; 3 the service refused, or this host cannot
-    hold the copy.
+    --due 7d drills the newest checkpoint that can be tried here of each run that nobody has drilled for seven days: for
+    cron. A run of which nothing can be tried here is named, and the others are drilled.
+
+    Exit codes: 0 passed, or nothing was due; 1 failed, or no copy can be tried here; 2 usage; 3 the service refused, or
+    this host cannot hold the copy.
     """
+    if due is not None and checkpoint is not None:
+        command, checkpoint = (checkpoint, *command), None  # what stands after -- is all COMMAND
+    _check_target(checkpoint, command, due, project, runs, replica)
     words = _split(cold)
     if command:
         check_command(command)
@@ -90,6 +115,10 @@ def drill(
     host = socket.gethostname()
     asked = Asked(host, into, keep, layout, command, words, steps, tolerance, timeout)
     with Client() as client:
+        if due is not None:
+            chosen = [find_run(client, each) for each in runs] if runs else client.list_runs(project=project)
+            return _drill_due(client, chosen, due, asked, as_json)
+        assert checkpoint is not None
         try:
             target = choose_copy(client, find_checkpoint(client, checkpoint), host, replica)
         except NothingToDrill as nothing:
@@ -98,10 +127,61 @@ def drill(
         done = _rehearsed(target, asked)
         kept = _recorded(client, target, done)
     if as_json:
-        print_json({**kept.raw, "kept": done.kept or None})
+        print_json(_as_json(kept, done))
     else:
         _print(kept, done)
     return 0 if kept.verdict == "passed" else 1
+
+
+def _check_target(
+    checkpoint: str | None,
+    command: tuple[str, ...],
+    due: float | None,
+    project: str | None,
+    runs: tuple[str, ...],
+    replica: str | None,
+) -> None:
+    if due is None:
+        if checkpoint is None:
+            raise click.UsageError("Name a CHECKPOINT, or say --due AGE.")
+        if project is not None or runs:
+            raise click.UsageError("--project and --run belong to --due.")
+        return
+    if replica is not None or (project is not None and runs):
+        raise click.UsageError("--due takes either --project or --run, and chooses the copies itself.")
+    if command and "@" in command[0]:
+        raise click.UsageError(f"Say either CHECKPOINT ({command[0]}) or --due.")
+
+
+def _drill_due(client: Client, runs: Iterable[Run], age_seconds: float, asked: Asked, as_json: bool) -> int:
+    """One after the other; what goes wrong with one leaves the others."""
+    since = datetime.now(timezone.utc) - timedelta(seconds=age_seconds)
+    told, codes = [], [0]
+    for each in find_due(client, runs, asked.host, since):
+        if each.target is None:
+            say(f"{each.run} is due, and nothing of it can be tried here. {each.why}")
+            codes.append(1)
+            continue
+        try:
+            done = _rehearsed(each.target, asked)
+        except (FetchFailed, OSError) as fault:
+            say(f"{each.target.checkpoint} could not be tried: {fault}")
+            codes.append(3)
+            continue
+        kept = _recorded(client, each.target, done)
+        told.append(_as_json(kept, done))
+        codes.append(0 if kept.verdict == "passed" else 1)
+        if not as_json:
+            _print(kept, done)
+    if as_json:
+        print_json({"items": told})
+    elif len(codes) == 1:
+        say("No drill is due.")
+    return max(codes)
+
+
+def _as_json(kept: Drill, done: Rehearsal) -> dict[str, Any]:
+    return {**kept.raw, "kept": done.kept or None}
 
 
 def _split(text: str | None) -> tuple[str, ...]:

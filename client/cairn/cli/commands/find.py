@@ -25,7 +25,9 @@ BASIC = ("loss", "tokens_seen", STANDING, "resumability", "saved_at")
 @click.option("--project", help="Only checkpoints of this project.")
 @click.option("--like", metavar="CHECKPOINT", help="Those with the same strengths and weaknesses as this one.")
 @click.option(
-    "--order", type=click.Choice(("match", "newest", "oldest")), help="What comes first of an answer in words."
+    "--order",
+    type=click.Choice(("match", "newest", "oldest", "lowest_loss")),
+    help="What comes first of an answer in words.",
 )
 @click.option("--population", help="Whom percentiles are among: project (default) or reference:pythia.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
@@ -77,9 +79,10 @@ def _by_words(answer: SearchAnswer, as_json: bool) -> int:
     else:
         _say_how_understood(answer)
         names = list(dict.fromkeys(_subject(each) for result in answer.results for each in result.evidence))
-        rows = [_result_row(result, names) for result in answer.results]
+        by_loss = answer.interpretation.order == "lowest_loss"
+        rows = [_result_row(result, names, by_loss) for result in answer.results]
         if rows:
-            print_rows(("checkpoint", "match", *names, "id"), rows)
+            print_rows(("checkpoint", "match", *(["loss"] if by_loss else []), *names, "id"), rows)
     return 0 if answer.results and answer.strict else 1
 
 
@@ -87,7 +90,7 @@ def _say_how_understood(answer: SearchAnswer) -> None:
     order = answer.interpretation.order
     said = [
         *map(str, answer.interpretation.conditions),
-        *([f"the {order} first"] if order in ("newest", "oldest") else []),
+        *([f"the {order.replace('_', ' ')} first"] if order != "match" else []),
     ]
     understood = ", ".join(said) or "nothing"
     size = answer.population.get("size")
@@ -113,11 +116,12 @@ def _subject(evidence: Evidence) -> str:
     return asked.capability or asked.benchmark or asked.field_ or evidence.capability or "?"
 
 
-def _result_row(result: SearchResult, names: Sequence[str]) -> list[Any]:
+def _result_row(result: SearchResult, names: Sequence[str], by_loss: bool) -> list[Any]:
     """Each percentile beside the share of its benchmarks that were measured, where not all were."""
     shown = {_subject(each): _evidence_cell(each) for each in result.evidence}
     label, id_ = checkpoint_cells(result.checkpoint)
-    return [label, result.score, *(shown.get(name, "") for name in names), id_]
+    loss = [result.loss] if by_loss else []
+    return [label, result.score, *loss, *(shown.get(name, "") for name in names), id_]
 
 
 def _evidence_cell(evidence: Evidence) -> str:

@@ -71,7 +71,7 @@ def show(incident_id: str, as_json: bool) -> None:
             ("run", _run_name(found)),
             ("attempt", found.attempt),
             ("state", found.state),
-            ("kind", found.kind),
+            ("kind", _kind(found)),
             ("cause", found.cause_title or found.cause),
             ("occurred", found.occurred_at),
             *((name.replace("_", " "), getattr(found, name)) for name in names),
@@ -194,7 +194,13 @@ def summary(found: Sequence[Incident]) -> str:
 def _row(each: Incident) -> tuple[Any, ...]:
     when = each.occurred_at.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M") if each.occurred_at else None
     recovered = _duration(each.recovery_seconds) or each.state
-    return when, _run_name(each), each.attempt, each.cause, each.kind, each.node, each.steps_lost, recovered, each.id
+    return when, _run_name(each), each.attempt, each.cause, _kind(each), each.node, each.steps_lost, recovered, each.id
+
+
+def _kind(each: Incident) -> str:
+    """A job that was told to end did not crash."""
+    told = each.kind == "crashed" and each.cause_family in ("person", "scheduler")
+    return "stopped" if told else str(each.kind)
 
 
 def _run_name(each: Incident) -> str:

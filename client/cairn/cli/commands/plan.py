@@ -1,5 +1,6 @@
 """`cairn plan`: what restoring a checkpoint would take, copy by copy."""
 
+import socket
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +27,12 @@ TERMS = {
 @click.argument("checkpoint", metavar="CHECKPOINT")
 @click.option("--layout", type=LAYOUT, help="Today's ranks, e.g. tp=4,pp=2,dp=8. Default: as it was saved.")
 @click.option("--rto", "rto_seconds", type=DURATION, help="How long a restore may take, e.g. 10m.")
-@click.option("--host", "hosts", multiple=True, help="A host that is there, which local copies need. May be repeated.")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    help="A host that is there, which local copies need; again for more. Default: this one, where it holds a copy.",
+)
 @json_option
 def plan(
     checkpoint: str, layout: dict[str, int] | None, rto_seconds: float | None, hosts: tuple[str, ...], as_json: bool
@@ -42,14 +48,24 @@ def plan(
     Exit codes: 0 it can be restored; 1 no copy can be, or none within --rto; 2 usage; 3 the service failed.
     """
     with Client() as client:
-        found = client.restore_plan(
-            find_checkpoint_id(client, checkpoint), layout=layout, rto_seconds=rto_seconds, hosts=hosts
-        )
+        identity = find_checkpoint_id(client, checkpoint)
+        found = client.restore_plan(identity, layout=layout, rto_seconds=rto_seconds, hosts=hosts)
+        if not hosts and _lies_here(found):
+            here = [socket.gethostname()]
+            found = client.restore_plan(identity, layout=layout, rto_seconds=rto_seconds, hosts=here)
     if as_json:
         print_json(found.raw)
     else:
         _print(found)
     return 1 if found.chosen is None or found.obstacle else 0
+
+
+def _lies_here(found: RestorePlan) -> bool:
+    """Whether a copy is on this host's own disks: the host that asks is there."""
+    here = socket.gethostname()
+    return any(
+        each.tier == "local" and here in (each.host, *(part.host for part in each.parts)) for each in found.copies
+    )
 
 
 def _print(found: RestorePlan) -> None:

@@ -11,13 +11,12 @@ from cairn.client import Client
 from cairn.configs import read_config_path
 from cairn.errors import CairnError, NotFound
 from cairn.resume import Choice, Launch, NothingToResume, choose
-from cairn.resume.choosing import PIECES
+from cairn.resume.choosing import PIECES, TIERS
 from cairn.transport import Retries
 
 # A launch waits for this: each call ends within 16 s, the fall back to a scan included.
 TIMEOUT_SECONDS = 5.0
 QUICK = Retries(count=2, wait_seconds=6.0)
-TIERS = ("local", "shared", "object")
 
 
 @click.command()
@@ -60,8 +59,11 @@ def resume(
     """Print the path to load, and nothing else: the newest checkpoint that fits, at a copy that is whole here.
 
     \b
-    torchrun train.py --resume "$(cairn resume --run llm/7b-a --layout tp=4,pp=2,dp=8)"
+    checkpoint="$(cairn resume --run llm/7b-a --layout tp=4,pp=2,dp=8)" || exit
+    torchrun train.py --resume "$checkpoint"
     cairn resume --run llm/7b-a --agree "$SLURM_JOB_ID.$SLURM_RESTART_COUNT" --hosts "$SLURM_NNODES"
+
+    Inside the job's own command line a shell starts the job even where this fails, with an empty path.
 
     What was passed over, and why, is said on standard error. A checkpoint without optimizer or data position is
     refused unless --require leaves it out. Without the registry, the folder of the last success and --local-root are

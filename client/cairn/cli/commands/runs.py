@@ -1,7 +1,9 @@
 """`cairn run`: what was trained."""
 
+import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import click
@@ -15,6 +17,9 @@ from cairn.types import Attempt, Checkpoint, CheckpointRef, Profile, Run
 ATTEMPTS = 10  # the newest are shown
 SCORES = 4  # columns beside the newest checkpoints
 EVALUATED = 8  # of those shown, from whose scores the columns are chosen
+MOST_CANDIDATES = 100  # that the service gives of those to resume from
+UNREPORTED = "not reported"
+SILENT_AFTER = timedelta(hours=24)
 STANDINGS = 6  # capabilities on a line
 
 
@@ -64,6 +69,7 @@ def show(run: str, limit: int, as_json: bool) -> None:
         profiles = _newest_profiles(client, found, limit)
         profile, columns = next(iter(profiles), None), _score_columns(profiles)
         checkpoints = _newest(client, found, limit, columns)
+        barred = _barred(client, found, limit) if checkpoints else {}
     if as_json:
         answers = {"run": found.raw, "attempts": [each.raw for each in attempts]}
         newest = {"newest_scored": None if profile is None else profile.raw}
@@ -71,18 +77,26 @@ def show(run: str, limit: int, as_json: bool) -> None:
         return
     _print_facts(found, attempts, profile, checkpoints)
     if not checkpoints:
-        say(f"No checkpoint of it is recorded yet. `cairn record --project {found.project} --run {found.name}` does.")
+        named = f"--project {found.project} --run {shlex.quote(found.name)}"
+        say(f"No checkpoint of it is recorded yet. `cairn record {named}` does.")
         return
     click.echo()
     _print_attempts(attempts)
     click.echo()
-    _print_checkpoints(checkpoints, columns)
+    _print_checkpoints(checkpoints, columns, barred)
     say_if_cut(len(checkpoints), limit)
 
 
 def _newest(client: Client, run: Run, limit: int, columns: Sequence[str], only: str = "") -> list[Checkpoint]:
     where, order = f"run.id = '{run.id}'{only}", "attempt desc, step desc"
     return list(client.iter_checkpoints(filter=where, order_by=order, fields=columns or None, limit=limit))
+
+
+def _barred(client: Client, run: Run, limit: int) -> dict[str, str]:
+    """Of the committed checkpoints those that nothing resumes from by itself, and the word for it."""
+    words = {"suspect": "suspect", "quarantine": "quarantined"}
+    passed = client.resume_plan(run, require=("weights",), limit=min(limit, MOST_CANDIDATES)).excluded
+    return {each.checkpoint.id: words[each.filter] for each in passed if each.filter in words}
 
 
 def _newest_profiles(client: Client, run: Run, limit: int) -> list[Profile]:
@@ -110,8 +124,10 @@ def _print_facts(run: Run, attempts: Sequence[Attempt], profile: Profile | None,
     names = ("kind", "owner", "team", "model_family", "parameter_count", "started_at", "tags")
     facts = [("run", str(run)), ("id", run.id), *((name, getattr(run, name)) for name in names)]
     if attempts:
-        last = "" if len(attempts) == 1 else "the last "
-        facts.append(("attempts", f"{len(attempts)}, {last}{attempts[-1].state}"))
+        state = _newest_state(attempts[-1], newest)
+        told = "nobody reports its state" if state == UNREPORTED else state
+        last = "" if len(attempts) == 1 else "the last: " if state == UNREPORTED else "the last "
+        facts.append(("attempts", f"{len(attempts)}, {last}{told}"))
     if newest:
         facts.append(("newest checkpoint", f"{_place(newest[0])}, id {newest[0].id}"))
     if profile is not None:
@@ -119,6 +135,14 @@ def _print_facts(run: Run, attempts: Sequence[Attempt], profile: Profile | None,
     elif newest:
         facts.append(("newest scores", "nothing was evaluated yet"))
     print_facts(facts)
+
+
+def _newest_state(attempt: Attempt, newest: Sequence[Checkpoint]) -> str:
+    """Silent where it should run and gave no sign of life for a day, as its page says."""
+    state = _state(attempt, False)
+    signs = [each for each in (attempt.heartbeat_at, newest[0].saved_at if newest else None) if each is not None]
+    is_silent = bool(signs) and datetime.now(timezone.utc) - max(signs) > SILENT_AFTER
+    return "silent" if state == "running" and is_silent else state
 
 
 def _place(checkpoint: CheckpointRef) -> str:
@@ -143,7 +167,14 @@ def _print_attempts(attempts: Sequence[Attempt]) -> None:
 
 
 def _state(attempt: Attempt, is_followed: bool) -> str:
-    """Where another attempt went on from it, it does not run any more, whatever was said last."""
+    """Where another attempt went on from it, it does not run any more, whatever was said last.
+
+    Of one that was only made for its checkpoints the state is a default, which nobody has said.
+    """
+    spoken = (attempt.key, attempt.started_at, attempt.ended_at, attempt.heartbeat_at)
+    said = (*spoken, attempt.raw.get("resumed_from"), attempt.raw.get("restart") or None)
+    if attempt.state == "running" and all(each is None for each in said):
+        return UNREPORTED
     return "ended, nobody said how" if is_followed and attempt.state == "running" else str(attempt.state)
 
 
@@ -151,13 +182,23 @@ def _told(attempt: Attempt) -> Iterator[Any]:
     raw = attempt.raw
     yield attempt.started_at
     yield attempt.ended_at
-    yield raw.get("step")
+    yield _steps(attempt)
     yield raw.get("exit_code")
     source = raw.get("resumed_from") or {}
     yield _source(source) if source else "the start" if raw.get("restart") else None
     live = raw.get("live_through_step")
     yield None if live is None else "all of it" if live < 0 else f"beyond step {live}"
     yield raw.get("reason")
+
+
+def _steps(attempt: Attempt) -> str | None:
+    """The last step that was made, and the last that was saved where that is another."""
+    reached, saved = attempt.reached_step, attempt.saved_step
+    if reached is None:  # an older service does not say it
+        reached = attempt.raw.get("step")
+    if reached is None:
+        return None
+    return str(reached) if saved in (None, reached) else f"{reached}, saved {saved}"
 
 
 def _source(loaded: dict[str, Any]) -> str:
@@ -168,11 +209,15 @@ def _source(loaded: dict[str, Any]) -> str:
     return f"step {loaded['step']}{attempt}" + (f", run {loaded['run']}" if loaded.get("run") else "")
 
 
-def _print_checkpoints(checkpoints: Sequence[Checkpoint], columns: Sequence[str]) -> None:
+def _print_checkpoints(checkpoints: Sequence[Checkpoint], columns: Sequence[str], barred: Mapping[str, str]) -> None:
     from cairn.cli.commands.find import STANDING, field_value
     from cairn.score_names import in_short
 
     rest = (STANDING, "resumability", "saved_at")
     names = ("checkpoint", "loss", *map(in_short, columns), *rest, "id")
     fields = ("loss", *columns, *rest)
-    print_rows(names, [(str(each), *(field_value(each.raw, name) for name in fields), each.id) for each in checkpoints])
+
+    def cell(each: Checkpoint, name: str) -> Any:
+        return barred.get(each.id) if name == STANDING and each.id in barred else field_value(each.raw, name)
+
+    print_rows(names, [(str(each), *(cell(each, name) for name in fields), each.id) for each in checkpoints])

@@ -50,8 +50,11 @@ def list_command(as_json: bool) -> int:
         ("job", "run", "requests", "service"),
         [(each.path, each.run, len(each.requests), each.service) for each in jobs],
     )
-    saves = [(each.run, each.item.get("step"), ", ".join(each.record.get("paths", ()))) for each in unfinished]
-    _table(("not whole: run", "step", "path"), saves)
+    saves = [
+        (each.run, each.facts.get("number"), each.item.get("step"), ", ".join(each.paths), _why_unfinished(each))
+        for each in unfinished
+    ]
+    _table(("not whole: run", "attempt", "step", "path", "what clears it"), saves)
     columns = ("refused", "kind", "run", "step", "reason", "file")
     _table(columns, [(each.at, each.kind, each.run, each.step, each.reason, each.path) for each in refused])
     return 0
@@ -61,13 +64,19 @@ def list_command(as_json: bool) -> int:
 @click.option("--restart", is_flag=True, help="What waits for it started over on purpose.")
 @click.option("--resumed-from", type=click.IntRange(0), metavar="STEP", help="What waits for it loaded this step.")
 @click.option("--here", is_flag=True, help="What is for another service, or another address of this one, goes here.")
+@click.option(
+    "--forget", is_flag=True, help="Saves whose files are gone are forgotten, even where their storage may be away."
+)
 @click.option("--spool", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Only this one.")
 @json_option
-def flush_command(restart: bool, resumed_from: int | None, here: bool, folder: Path | None, as_json: bool) -> int:
+def flush_command(
+    restart: bool, resumed_from: int | None, here: bool, forget: bool, folder: Path | None, as_json: bool
+) -> int:
     """Send what processes that have ended left behind. Exit code 1: something waits for a decision, or is for another
     service.
 
-    Jobs of `cairn exec` leave records too, and saves whose files were not whole are looked at again.
+    Jobs of `cairn exec` leave records too, and saves whose files were not whole are looked at again. One whose folder
+    somebody has removed is forgotten, and stays pending at the service.
 
     Records of an execution that neither said what it loaded nor shows it by its steps wait for --restart or
     --resumed-from. One that still runs is told the same way and sends its records itself.
@@ -81,11 +90,11 @@ def flush_command(restart: bool, resumed_from: int | None, here: bool, folder: P
             if folder is None or each.folder.samefile(folder):
                 decide(each.folder, said)
     with Client() as client:
-        done = flush(client, only=folder, meant=said, here=here)
+        done = flush(client, only=folder, meant=said, here=here, forget=forget)
         url = client.url
     if as_json:
         kept = [{"spool": str(path), "why": why} for path, why in done.kept]
-        counts = {name: getattr(done, name) for name in ("sent", "spools", "refused", "committed")}
+        counts = {name: getattr(done, name) for name in ("sent", "spools", "refused", "committed", "forgotten")}
         print_json({**counts, "kept": kept, "elsewhere": done.elsewhere, "said": done.said})
         return 1 if done.kept or done.elsewhere else 0
     for remark in dict.fromkeys(done.said):
@@ -97,6 +106,9 @@ def flush_command(restart: bool, resumed_from: int | None, here: bool, folder: P
         say(f"{_records(count)} wait for {service}; --here sends them to this service, {url}.")
     if done.committed:
         click.echo(f"{done.committed:,} saves whose files are whole by now were committed.")
+    if done.forgotten:
+        saves = "1 save" if done.forgotten == 1 else f"{done.forgotten:,} saves"
+        click.echo(f"Forgot {saves} whose files are gone; the service keeps them as pending.")
     if running := [each for each in list_spools() if each.is_alive and each.waiting]:
         say(f"{len(running)} more belong to processes that still run and send their records themselves.")
     return 1 if done.kept or done.elsewhere else 0
@@ -146,6 +158,14 @@ def _why(each: SpoolState, ours: str) -> str:
     return each.why or "its process has ended; `cairn spool flush` sends it"
 
 
+def _why_unfinished(each: Save) -> str:
+    if each.is_gone(surely=True):
+        return "its files are gone; `cairn spool flush` forgets it"
+    if each.is_gone():
+        return "its files and the folder around them are gone; `cairn spool flush --forget` forgets it"
+    return "`cairn spool flush` looks whether it is whole by now; `cairn inspect` says what is missing"
+
+
 def _table(columns: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> None:
     if rows:
         print_rows(columns, rows)
@@ -172,4 +192,5 @@ def _job(each: Left) -> dict[str, object]:
 
 
 def _save(each: Save) -> dict[str, object]:
-    return {"run": each.run, "step": each.item.get("step"), "paths": each.record.get("paths", [])}
+    known = {"run": each.run, "attempt": each.facts.get("number"), "step": each.item.get("step"), "paths": each.paths}
+    return {**known, "is_gone": each.is_gone()}

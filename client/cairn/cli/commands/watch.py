@@ -13,6 +13,7 @@ from cairn.cli.count_bar import count_bar
 from cairn.cli.output import clean, json_option, say
 from cairn.cli.targets import split_run
 from cairn.client import Client
+from cairn.drilled import refuse_in_drill
 from cairn.formats.checkpoints import Unreadable
 from cairn.scan import DEFAULT_SETTLE_SECONDS
 from cairn.stores import is_url
@@ -71,6 +72,7 @@ def watch_command(
     from logs and `trainer_state.json`, scores from result files beside it. It can be stopped and started at any time,
     and waits where the service is away. With --json, one line an event.
     """
+    refuse_in_drill("Nothing is watched.")
     project, run = split_run(run_)
     tier = tier or ("object" if is_url(root) else tier_of(root))
     if tier is None:

@@ -4,7 +4,7 @@ The formats of weights hold nothing else, so the other pieces are where somebody
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from cairn.formats.checkpoints import torch_files
@@ -21,7 +21,15 @@ _NO_STATE = ("training_args.bin",)
 _STATE = re.compile(
     r"optim|(?<![a-z])adam|(train|trainer|training|loader|sampler|random|scheduler)_?state|(?<![a-z])rng"
 )
-_TEXTS = (".json", ".md", ".txt", ".py", ".yaml", ".yml", ".jinja", ".toml")
+# What is written for people, or to be run.
+_PROSE = (".md", ".py", ".jinja", ".html", ".png", ".jpg", ".ipynb", ".sh")
+# What libraries put beside weights, none of which is a state of training. Any other file may be somebody's own.
+_HARMLESS = re.compile(
+    r"(.+[_.])?(config|args|params|results|metrics|info)\.(json|ya?ml|toml)|.+\.index\.json|.*token.*\.(json|txt)|"
+    r"(vocab|merges|chat_template)\..+|.+\.(model|tiktoken|txt|ya?ml|toml|spm)|modules\.json|"
+    r"(.+[_-])?(model|consolidated|adapter|ema|weights)([_.-].*)?\.(safetensors|bin|gguf|h5|msgpack|ot|onnx|tflite)|"
+    r"(readme|license|notice|use_policy|copying)|\..+|events\.out\..+"
+)
 MAX_FILES = 64
 
 
@@ -39,9 +47,11 @@ def read_beside(listing: Listing, weights: Finding, own: Sequence[str]) -> Besid
     """What the files in the root say that are not the weights (`own`)."""
     paths = [path for path in listing.top() if path.endswith(_ENDINGS) and path not in (*own, *_NO_STATE)]
     shards = sharded(listing)
+    unread = _might_tell(listing, own, paths)
+    might = unknown(f"{unread} might tell, in a format that is not known here")
     if not paths and not shards:
-        if unread := _unknown_state(listing, own):
-            return Beside(Pieces(weights, *[unknown(f"{unread} might tell, in a format that is not known here")] * 3))
+        if unread:
+            return Beside(Pieces(weights, *[might] * 3))
         nothing = absent("weights alone: no file beside them holds any state")
         return Beside(Pieces(weights, nothing, nothing, nothing))
     saved, problems = Saved(), list[Problem]()
@@ -53,6 +63,8 @@ def read_beside(listing: Listing, weights: Finding, own: Sequence[str]) -> Besid
     findings = [saved.optimizer_finding(), saved.position_finding(), saved.random_finding()]
     if problems:
         findings = [each if each.state.value == "present" else unknown(_unread(problems)) for each in findings]
+    elif unread:
+        findings = [might if each.state.value == "absent" else each for each in findings]
     steps = list(saved.steps)
     if shards:
         findings[0] = shards.finding("optimizer")
@@ -61,10 +73,17 @@ def read_beside(listing: Listing, weights: Finding, own: Sequence[str]) -> Besid
     return Beside(Pieces(weights, *findings), steps, tuple(problems), dict(saved.facts))
 
 
-def _unknown_state(listing: Listing, own: Sequence[str]) -> str | None:
-    """The first file that is called like a state, and is no text."""
-    others = (path for path in listing if path not in own and not path.endswith(_TEXTS))
-    return next((path for path in others if _STATE.search(path.lower())), None)
+def _might_tell(listing: Listing, own: Sequence[str], read: Sequence[str]) -> str | None:
+    """The first file that may hold a state in somebody's own format: one that is called like a state, else one beside
+    the weights that is none of what libraries put there."""
+    known = {*own, *read, *_NO_STATE}
+
+    def others(paths: Iterable[str]) -> Iterator[str]:
+        return (path for path in paths if path not in known and not path.lower().endswith(_PROSE))
+
+    called = (path for path in others(listing) if _STATE.search(path.lower()))
+    beside = (path for path in others(listing.top()) if not _HARMLESS.fullmatch(path.lower()))
+    return next(called, None) or next(beside, None)
 
 
 def _unread(problems: Sequence[Problem]) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from cairn.formats.checkpoints import lora, safetensors, torch_files, torch_weights
+from cairn.formats.checkpoints.documents import read_json
 from cairn.formats.checkpoints.hf_shards import Sharded, sharded
 from cairn.formats.checkpoints.shapes import (
     Finding,
@@ -26,7 +27,7 @@ from cairn.formats.checkpoints.shapes import (
 from cairn.formats.checkpoints.source import Listing
 from cairn.formats.checkpoints.steps import StepClaim, claims_of_place, decide_step, step_from_name
 from cairn.formats.checkpoints.trainer_state import NAME as STATE
-from cairn.formats.checkpoints.trainer_state import TrainerState, read_trainer_state
+from cairn.formats.checkpoints.trainer_state import TrainerState, is_trainer_state, read_trainer_state
 from cairn.formats.checkpoints.weights import Weights, numbers_of
 from cairn.formats.checkpoints.zip_ends import cut_short
 
@@ -39,10 +40,9 @@ _OTHER_CHECKPOINT = re.compile(r"checkpoint-\d+")
 def matches(listing: Listing) -> bool:
     if STATE in listing:
         try:
-            read_trainer_state(listing)
+            return is_trainer_state(read_json(listing, STATE))
         except Unreadable:
             return _is_unfinished(listing)
-        return True
     return _is_unfinished(listing)
 
 
@@ -86,7 +86,7 @@ def read(listing: Listing) -> Inspection:
         step=step.step,
         step_source=step.source,
         disagreements=(*step.disagreements, *told),
-        pieces=Pieces(finding, optimizer, _position(state), random),
+        pieces=Pieces(finding, optimizer, _position(own, state), random),
         layout=layout,
         **(numbers_of(shards.found) if shards and split else weights.numbers()),
         bytes=own.total_bytes,
@@ -164,9 +164,10 @@ def _with_scheduler(listing: Listing, optimizer: Finding) -> Finding:
     return present(f"{optimizer.evidence}, scheduler.pt{extra}")
 
 
-def _position(state: TrainerState | None) -> Finding:
+def _position(listing: Listing, state: TrainerState | None) -> Finding:
     if state is None:
-        return absent(f"no {STATE}, so nothing says how much of the data was consumed")
+        what = f"{STATE} cannot be read" if STATE in listing else f"no {STATE}"
+        return absent(f"{what}, so nothing says how much of the data was consumed")
     how = (
         f"{STATE} global_step {state.global_step}: Trainer skips the batches before it, unless ignore_data_skip is set"
     )

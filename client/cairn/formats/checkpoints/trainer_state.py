@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cairn.formats.checkpoints.documents import read_json
-from cairn.formats.checkpoints.shapes import Unreadable
+from cairn.formats.checkpoints.shapes import Problem, Unreadable
 from cairn.formats.checkpoints.source import Listing
 
 NAME = "trainer_state.json"
@@ -77,6 +77,16 @@ def read_trainer_state(listing: Listing, path: str = NAME) -> TrainerState:
         ),
         train_batch_size=_count(document.get("train_batch_size")),
     )
+
+
+def of_another_program(listing: Listing) -> list[Problem]:
+    """What to know of a file of that name which Trainer has not written; nothing where there is none."""
+    try:
+        if NAME in listing:
+            read_trainer_state(listing)
+    except Unreadable as fault:
+        return [Problem(NAME, f"{fault}: it is not read, and the folder is taken for what its other files are")]
+    return []
 
 
 def _last(history: list[dict[str, Any]], key: str) -> tuple[float | None, int | None]:

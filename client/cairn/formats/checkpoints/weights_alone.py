@@ -7,6 +7,7 @@ from cairn.formats.checkpoints.beside import read_beside
 from cairn.formats.checkpoints.shapes import Finding, Inspection, Problem
 from cairn.formats.checkpoints.source import Listing
 from cairn.formats.checkpoints.steps import StepClaim, claims_of_place, decide_step
+from cairn.formats.checkpoints.trainer_state import of_another_program
 from cairn.formats.checkpoints.weights import Weights
 
 
@@ -35,6 +36,6 @@ def describe_weights(
         files=len(listing.files),
         complete=found.sound and not beside.problems,
         missing=tuple(found.missing),
-        problems=(*found.problems, *problems, *beside.problems),
+        problems=(*found.problems, *problems, *beside.problems, *of_another_program(listing)),
         facts={**beside.facts, **(facts or {})},
     )

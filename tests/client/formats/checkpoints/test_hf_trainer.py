@@ -298,3 +298,20 @@ def test_the_random_state_of_every_rank_is_looked_at() -> None:
     found = inspect_files({**files, "rng_state_1.pth": files["rng_state_1.pth"][:9000]})
     assert states(found)["random_state"] == "absent"
     assert "rng_state_1.pth" in found.pieces.random_state.evidence
+
+
+@pytest.mark.parametrize("document", [b'{"step": 20, "loss": 1.5}', b"[20]"])
+def test_a_state_of_somebodys_own_leaves_the_folder_to_what_its_other_files_are(document: bytes) -> None:
+    found = inspect_files({**files_of(CHECKPOINT), "trainer_state.json": document})
+    assert (found.format, found.complete) == ("safetensors", True)
+    assert (states(found)["optimizer"], states(found)["random_state"]) == ("present", "present")
+    assert "trainer_state.json: is no state of Hugging Face's Trainer" in reasons(found)
+    assert "the folder is taken for what its other files are" in reasons(found)
+
+
+def test_a_state_that_is_cut_short_is_said_to_be_there() -> None:
+    files = files_of(CHECKPOINT)
+    files["trainer_state.json"] = files["trainer_state.json"][:100]
+    found = inspect_files(files)
+    assert (found.format, found.complete) == ("hf-trainer", False)
+    assert found.pieces.data_position.evidence.startswith("trainer_state.json cannot be read")

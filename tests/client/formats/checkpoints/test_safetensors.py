@@ -185,3 +185,37 @@ def test_a_published_index_tells_every_shard_that_was_left_out() -> None:
         pytest.skip("the published index is not on this machine")
     found = inspect_files({INDEX: path.read_bytes()})
     assert found.missing == tuple(f"model-0000{number}-of-00004.safetensors" for number in (4, 1, 2, 3))
+
+
+OWN_STATE = json.dumps({"step": 20, "loss": 1.5, "shard": 3}).encode()
+HUB = [
+    *("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
+    *("added_tokens.json", "vocab.json", "merges.txt", "README.md", "LICENSE", ".gitattributes", "modeling_own.py"),
+    *("preprocessor_config.json", "tokenizer.model", "training_args.bin", "all_results.json", "tf_model.h5"),
+    *("flax_model.msgpack", "chat_template.jinja", "adapter_config.json", "consolidated.safetensors"),
+]
+
+
+@pytest.mark.parametrize("name", ["optimizer.json", "trainer_state.json", "extra.bin.zst", "state.npz", "meta.json"])
+def test_a_file_of_somebodys_own_beside_the_weights_may_hold_state_and_nothing_is_called_absent(name: str) -> None:
+    found = inspect_files({**files_of("safetensors_single"), name: OWN_STATE})
+    assert found.format == "safetensors"
+    assert states(found) == {
+        "weights": "present",
+        **dict.fromkeys(("optimizer", "data_position", "random_state"), "unknown"),
+    }
+    assert found.pieces.optimizer.evidence.startswith(name)
+    assert found.complete is True
+
+
+def test_what_libraries_put_beside_weights_holds_no_state() -> None:
+    found = inspect_files({**files_of("safetensors_single"), **dict.fromkeys(HUB, b"{}")})
+    assert found.resumability is Resumability.WEIGHTS_ONLY
+
+
+def test_a_torch_file_beside_the_weights_does_not_speak_for_a_file_that_is_not_known() -> None:
+    files = files_of("safetensors_single")
+    files["rng.pth"] = files_of("hf_trainer/checkpoint-4")["rng_state.pth"]
+    assert states(inspect_files(files))["optimizer"] == "absent"
+    found = inspect_files({**files, "optimizer.json": OWN_STATE})
+    assert (states(found)["optimizer"], states(found)["random_state"]) == ("unknown", "present")

@@ -8,6 +8,7 @@ from fastapi.routing import APIRoute
 from sqlalchemy.orm import Session
 
 from api.deps import SESSION_COOKIE, SessionDep, WriteSessionDep
+from api.problems import CALLER
 from registry import tokens
 from registry.errors import Forbidden
 from registry.tokens import Caller
@@ -41,6 +42,7 @@ def viewer_of(request: Request, session: Session) -> Viewer:
     """Raises Unauthenticated, which leads a browser to the sign-in page."""
     cookie = request.cookies.get(SESSION_COOKIE, "")
     caller = tokens.authenticate_cookie(session, cookie)
+    request.scope[CALLER] = caller.name
     viewer = Viewer(caller, tokens.csrf_token(cookie), unknown_parameters(request))
     request.state.viewer = viewer  # a problem page keeps the frame of whoever is signed in
     return viewer

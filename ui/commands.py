@@ -28,9 +28,17 @@ def first_steps(request: Request, existing: str = "") -> tuple[Command, ...]:
         f'{made}run = client.create_run({json.dumps(project)}, "first")\n'
         "client.register_checkpoint(run, 1000, loss=2.5)"
     )
+    loop = (
+        "import cairn\n\n"
+        f'run = cairn.start({json.dumps(project)}, "first", config={{"lr": 3e-4}})\n'
+        "run.log(step, loss=loss)\n"
+        "run.saving(step)\n"
+        "run.saved(path, step=step, loss=loss)"
+    )
     return (
         Command("From a shell; project and run are made where they are missing:", record_command(project, "first")),
         Command("From Python:", python),
+        Command("From a training loop; it never waits for the service, and never fails because of it:", loop),
         Command("With nothing installed:", curl),
         Command("To look at published checkpoints first, stop the service and start it with:", "make demo"),
     )

@@ -143,6 +143,14 @@ def probability(value: Number) -> str:
     return "< 0.0001" if amount < 0.0001 else number(amount, 2)
 
 
+def chance(value: Number) -> str:
+    """A probability as percent, which is never quite none and never quite all: < 0.1%, 38.2%, > 99.9%."""
+    amount = finite(value)
+    if amount is None:
+        return MISSING
+    return "< 0.1%" if amount < 0.001 else "> 99.9%" if amount > 0.999 else percent(amount, 1)
+
+
 def ordinal(value: Number) -> str:
     """A percentile as a fraction of 1 in words: 93rd."""
     amount = finite(value)
@@ -257,6 +265,7 @@ ALL: dict[str, Callable[..., object]] = {
     "score": score,
     "delta": delta,
     "in_points": in_points,
+    "chance": chance,
     "percent": percent,
     "ordinal": ordinal,
     "probability": probability,

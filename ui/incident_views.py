@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from registry.ids import to_text
-from registry.incidents.causes import CAUSES, UNKNOWN, cause_of
+from registry.incidents.causes import CAUSES, UNKNOWN, WANTED, cause_of
 from registry.incidents.queries import CauseCount, Summary
 from registry.incidents.shapes import SERVICE, IncidentRow
 from registry.overview.briefs import Brief
@@ -108,7 +108,7 @@ def ending(row: IncidentRow) -> str:
     if row.ending is None:
         return "still open"
     if row.recovery_seconds is None:
-        return "closed by hand"
+        return "closed" if row.cause == WANTED else "closed by hand"
     return f"recovered in {filters.duration(row.recovery_seconds)}"
 
 

@@ -3,16 +3,23 @@
 import json
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from http import HTTPStatus
 from inspect import iscoroutinefunction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI, Request
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
 
+from registry.errors import RegistryError
 from ui.contexts import Fact, Link
 from ui.contexts.problems import ProblemContext
+from ui.filters import middle
 from ui.links import address
+
+if TYPE_CHECKING:
+    from ui.respond import Viewer
 
 # Paths that answer programs, whatever they accept.
 PROGRAMS = ("/api/", "/health/", "/metrics", "/static/")
@@ -33,12 +40,16 @@ LISTS = {
     "decision": Link("All records of decisions", "/decisions"),
     "benchmark": Link("All benchmarks", "/benchmarks"),
 }
+NO_PAGE = "not-found"  # an address that no route has; every other code names what was not found
+SECTIONS = (
+    *("runs", "find", "compare", "rollback", "findings", "incidents", "aliases", "decisions", "benchmarks", "jobs"),
+    *("checkpoints", "problems", "bisects"),
+)
 ANOTHER_TOKEN = ("scope-missing", "project-forbidden")
 # What to do next, where the message of a program leaves a person without.
 ADVICE = {
     "scope-missing": "An administrator makes another token with ‘cairn-server token create NAME --scope write’.",
     "project-forbidden": "Look at a project of its own, or ask an administrator for a token that may see this one.",
-    "not-found": "This address leads to no page: it was cut or typed wrongly, or the page is gone.",
     "database-unavailable": "Wait a moment and try again. If it stays so, ask whoever runs the server to look at the "
     "database with ‘cairn-server doctor’.",
 }
@@ -77,21 +88,51 @@ def problem_page(request: Request, response: Response) -> Response:
         query = f"?{request.url.query}" if request.url.query else ""
         return go_to(address("/login", next=f"{request.url.path}{query}"))
     code = document["type"].rpartition("/")[2]
-    context = ProblemContext(
-        status=response.status_code,
-        title=document["title"],
-        message=f"{for_people(code, _in_address(str(document.get('detail', ''))))} {ADVICE.get(code, '')}".strip(),
-        code=code,
-        errors=tuple(Fact(_named(each["pointer"]), each["detail"]) for each in document.get("errors", ())),
-        kept=KEPT.get(response.status_code // 100, ""),
-        next_step=_next_step(response.status_code, code, request),
-    )
-    viewer = getattr(request.state, "viewer", None)
+    if code == NO_PAGE:
+        context = _no_page(request.url.path)
+    else:
+        context = ProblemContext(
+            status=response.status_code,
+            title=document["title"],
+            message=f"{for_people(code, _in_address(str(document.get('detail', ''))))} {ADVICE.get(code, '')}".strip(),
+            code=code,
+            errors=tuple(Fact(_named(each["pointer"]), each["detail"]) for each in document.get("errors", ())),
+            kept=KEPT.get(response.status_code // 100, ""),
+            ways=(_next_step(response.status_code, code, request),),
+        )
+    viewer = _signed_in(request) if code == NO_PAGE else getattr(request.state, "viewer", None)
     page = show("problem.html", context, title=context.title, viewer=viewer, status=response.status_code)
     for name in ("retry-after", "www-authenticate"):
         if name in response.headers:
             page.headers[name] = response.headers[name]
     return page
+
+
+def _no_page(path: str) -> ProblemContext:
+    """What was looked for, the address that it is most like, and where everything begins."""
+    first, slash, rest = path.lstrip("/").partition("/")
+    near = [name for name in get_close_matches(first.lower(), SECTIONS, n=1, cutoff=0.7) if name != first]
+    meant = [Link(f"Did you mean {middle(f'/{name}{slash}{rest}', 80)}?", f"/{name}{slash}{rest}") for name in near]
+    return ProblemContext(
+        status=HTTPStatus.NOT_FOUND.value,
+        title=f"There is no page at ‘{middle(path, 80)}’.",
+        message="The address was cut or typed wrongly, or what it led to is gone. Nothing was changed.",
+        code="",
+        errors=(),
+        kept="",
+        ways=(*meant, Link("All runs", "/runs"), LISTS["checkpoint"]),
+    )
+
+
+def _signed_in(request: Request) -> "Viewer | None":
+    """Whoever looks, where no route asked: the page keeps the frame with the ways on."""
+    from ui.access import viewer_of
+
+    try:
+        with request.app.state.database.read() as session:
+            return viewer_of(request, session)
+    except (RegistryError, SQLAlchemyError):
+        return None
 
 
 def _named(pointer: str) -> str:
@@ -100,7 +141,7 @@ def _named(pointer: str) -> str:
 
 
 def _in_address(text: str) -> str:
-    return re.sub(r"^At /(?:query|body|path)/([^:]+):", r"\1:", text)
+    return re.sub(r"^At /(?:(?:query|body|path)/)?([^:]+):", r"\1:", text)
 
 
 def _next_step(status: int, code: str, request: Request) -> Link:

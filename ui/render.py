@@ -1,6 +1,7 @@
 """The template environment: autoescape on, undefined names are errors, and only the filters named here."""
 
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ui.contexts.compare import VerdictRow
 FOLDER = Path(__file__).parent
 # A state's colour and sign; the state's own word always stands beside it.
 RUN_TONES = {"running": "good", "finished": "plain", "failed": "bad", "killed": "bad", "crashed": "bad", "hung": "bad"}
-RUN_TONES |= {"lost": "bad", "stalled": "bad", "stopped": "plain"}
+RUN_TONES |= {"lost": "bad", "stalled": "bad", "interrupted": "bad", "silent": "warn", "stopped": "plain"}
 RESUMABILITY_TONES = {"exact": "good", "resumable": "good", "weights-only": "warn", "incomplete": "bad"}
 REPLICA_TONES = {"present": "good", "verified": "good", "missing": "bad", "corrupt": "bad", "partial": "warn"}
 
@@ -29,6 +30,11 @@ def _whisker(row: VerdictRow, reach: float) -> Markup:
     if not row.in_points:
         return Markup("")
     return whisker(filters.finite(row.delta), filters.finite(row.stderr), reach, row.verdict)
+
+
+def _breakable(name: str) -> Markup:
+    """A code name that a narrow column breaks after its underscores, dots and slashes, not within a word."""
+    return Markup("<wbr>").join(re.split(r"(?<=[_./])(?=.)", name))
 
 
 @functools.cache
@@ -44,6 +50,7 @@ def environment() -> Environment:
     )
     made.filters.update(filters.ALL)
     made.filters.update(
+        breakable=_breakable,
         four_square=four_square,
         legend_sign=legend_sign,
         line_chart=line_chart,

@@ -16,6 +16,7 @@ NEXT = {
 _CALL = re.compile(r"\b(?:GET|POST|PUT|PATCH|DELETE)\b|/api/v1/")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+")
 _MINUTES = re.compile(r"\b(\d{1,9})(?:\.\d+)? min\b")
+_AMOUNT = re.compile(r"(?<![\w.,\u202f])(\d[\d,]*) (steps?)\b")
 _STEPS = re.compile(r"\b([Ss]teps?|lies beyond) (\d[\d,]*)(?: (and|to) (\d[\d,]*))?\b")
 
 
@@ -33,8 +34,8 @@ def message_of(error: RegistryError) -> str:
 
 
 def grouped_steps(text: str) -> str:
-    """A sentence of the domain with its steps in groups of three, as everywhere on the pages: step 113 000."""
-    return _STEPS.sub(_grouped, text)
+    """A sentence of the domain with its steps in groups of three, as on all pages: step 113 000, 1 240 steps."""
+    return _AMOUNT.sub(lambda found: f"{filters.grouped(_whole(found[1]))} {found[2]}", _STEPS.sub(_grouped, text))
 
 
 def long_spans(text: str) -> str:

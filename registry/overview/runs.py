@@ -1,21 +1,28 @@
 """Runs for people: how many checkpoints, which is the newest, which attempt is under way."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
-from sqlalchemy import Subquery, func, literal, select, tuple_
+from sqlalchemy import ScalarSelect, Subquery, func, literal, select, tuple_
 from sqlalchemy.orm import Session
 
 from registry import keyset
 from registry.db import join_number
-from registry.keyset import Key, KeyType
-from registry.models import Attempt, Checkpoint, Project, Run
+from registry.models import Attempt, Checkpoint, Incident, Project, Run
+from registry.overview.run_order import (
+    BY_ATTEMPT,
+    ENDED,
+    NEWEST_ATTEMPT,
+    OF_RUN,
+    SORTS,
+    keys_of,
+    last_saved,
+    last_with_loss,
+)
 from registry.types import CheckpointState
 from registry.upsert import any_of
-
-SORTS: Final = ("saved", "name", "checkpoints", "size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +31,8 @@ class RunOverview:
 
     `attempts` counts them; `attempt` is the newest one's number, which may be larger: numbers may have gaps.
     `state` is the newest attempt's; None where nobody opened it, so that its state is only a default.
+    `loss_id`: the last checkpoint in that order of which a loss is recorded. `open_incident_id`: of the newest
+    interruption that nobody has closed and no save has ended; None where the newest attempt ended well.
     """
 
     id: int
@@ -40,6 +49,8 @@ class RunOverview:
     state: str | None
     heartbeat_at: datetime | None
     heartbeat_step: int | None
+    loss_id: int | None = None
+    open_incident_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +78,20 @@ def list_run_overviews(
     after: Sequence[Any] | None = None,
     limit: int = 50,
 ) -> RunPage:
-    """A page of runs. Those without a checkpoint or a size come last; ties fall to the newest run.
+    """A page of runs. Those that lack what they are ordered by come last; ties fall to the newest run.
 
-    `contains` is a part of the name, in any case. `after` is the `next_after` of the page before.
+    `sort` is one of SORTS, with a minus before it the other way round. `contains` is a part of the name, in any case.
+    `after` is the `next_after` of the page before.
     """
     counts = _counts(project_ids)
-    keys = _keys(counts, sort if sort in SORTS else "saved")
+    keys = keys_of(sort if sort.removeprefix("-") in SORTS else "saved", counts)
     query = (
         select(Run, Project.name, counts.c.checkpoints, counts.c.saved_at, *(key.expression for key in keys))
         .join(Project, Project.id == Run.project_id)
         .outerjoin(counts, counts.c.run_id == Run.id)
     )
+    if sort.removeprefix("-") in BY_ATTEMPT:
+        query = query.outerjoin(NEWEST_ATTEMPT, OF_RUN)
     if project_ids is not None:
         query = query.where(Run.project_id.in_(project_ids))
     if contains:
@@ -87,9 +101,7 @@ def list_run_overviews(
         query = query.where(keyset.after(keys, keyset.from_plain(keys, after)))
     found = [tuple(row) for row in session.execute(query.order_by(*(key.clause for key in keys)).limit(limit + 1))]
     page = found[:limit]
-    attempts, newest = _attempts(session, [row[0] for row in page]), _newest(session, [row[0] for row in page])
-    rows = tuple(_overview(row, attempts, newest) for row in page)
-    return RunPage(rows, keyset.to_plain(page[-1][4:]) if len(found) > limit else None)
+    return RunPage(_overviews(session, page), keyset.to_plain(page[-1][4:]) if len(found) > limit else None)
 
 
 def get_run_overview(session: Session, run_id: int) -> RunOverview | None:
@@ -105,7 +117,7 @@ def get_run_overview(session: Session, run_id: int) -> RunOverview | None:
         Checkpoint.state != CheckpointState.DELETED.value,
     )
     row = (*run, *session.execute(counted).one())
-    return _overview(row, _attempts(session, [run[0]]), _newest(session, [run[0]]))
+    return _overviews(session, [row])[0]
 
 
 def count_registry(session: Session, project_ids: Collection[int] | None) -> Totals:
@@ -134,17 +146,6 @@ def _counts(project_ids: Collection[int] | None) -> Subquery:
     return query.group_by(Checkpoint.project_id, Checkpoint.run_id).subquery("counts")
 
 
-def _keys(counts: Subquery, sort: str) -> list[Key]:
-    first = {
-        "saved": Key(counts.c.saved_at, KeyType.TIME, descending=True),
-        "name": Key(Run.name, KeyType.TEXT, nullable=False),
-        "checkpoints": Key(func.coalesce(counts.c.checkpoints, 0), KeyType.INTEGER, descending=True, nullable=False),
-        "size": Key(Run.parameter_count, KeyType.INTEGER, descending=True),
-    }[sort]
-    last = (Key(Run.created_at, KeyType.TIME, True, False), Key(Run.id, KeyType.INTEGER, True, False))
-    return [first, *last]
-
-
 def _attempts(session: Session, runs: Sequence[Run]) -> dict[int, tuple[Attempt, int]]:
     """The newest attempt of each run, and how many there are."""
     if not runs:
@@ -161,29 +162,31 @@ def _attempts(session: Session, runs: Sequence[Run]) -> dict[int, tuple[Attempt,
     return {attempt.run_id: (attempt, amount) for attempt, amount in found}
 
 
-def _newest(session: Session, runs: Sequence[Run]) -> dict[int, int]:
-    """Each run's last checkpoint, one step down its index."""
+def _of_runs(session: Session, runs: Sequence[Run], wanted: ScalarSelect[Any]) -> dict[int, int]:
+    """One id for each run that has it."""
     if not runs:
         return {}
-    last = (
-        select(Checkpoint.id)
-        .where(
-            Checkpoint.project_id == Run.project_id,
-            Checkpoint.run_id == Run.id,
-            Checkpoint.state != CheckpointState.DELETED.value,
-        )
-        .order_by(Checkpoint.attempt_number.desc(), Checkpoint.step.desc(), Checkpoint.kind)
-        .limit(1)
-        .correlate(Run)
-        .scalar_subquery()
-    )
-    found = session.execute(select(Run.id, last).where(Run.id.in_([run.id for run in runs])))
-    return {run_id: checkpoint_id for run_id, checkpoint_id in found if checkpoint_id is not None}
+    found = session.execute(select(Run.id, wanted).where(Run.id.in_([run.id for run in runs])))
+    return {run_id: identity for run_id, identity in found if identity is not None}
 
 
-def _overview(row: Sequence[Any], attempts: dict[int, tuple[Attempt, int]], newest: dict[int, int]) -> RunOverview:
+def _overviews(session: Session, rows: Sequence[Sequence[Any]]) -> tuple[RunOverview, ...]:
+    """Of (run, project, checkpoints, saved_at, ...): the same with what four statements find for all of them."""
+    runs = [row[0] for row in rows]
+    newest, losses = _of_runs(session, runs, last_saved(Checkpoint.id)), _of_runs(session, runs, last_with_loss())
+    attempts, struck = _attempts(session, runs), _of_runs(session, runs, _open_incident())
+    return tuple(_overview(row, attempts.get(row[0].id, (None, 0)), newest, losses, struck) for row in rows)
+
+
+def _overview(
+    row: Sequence[Any],
+    attempt: tuple[Attempt | None, int],
+    newest: Mapping[int, int],
+    losses: Mapping[int, int],
+    struck: Mapping[int, int],
+) -> RunOverview:
     run, project, checkpoints, saved_at = row[:4]
-    attempt, amount = attempts.get(run.id, (None, 0))
+    last, amount = attempt
     return RunOverview(
         id=run.id,
         project_id=run.project_id,
@@ -195,10 +198,23 @@ def _overview(row: Sequence[Any], attempts: dict[int, tuple[Attempt, int]], newe
         saved_at=saved_at,
         newest_id=newest.get(run.id),
         attempts=amount,
-        attempt=attempt.number if attempt else None,
-        state=attempt.state if attempt and _is_reported(attempt) else None,
-        heartbeat_at=attempt.heartbeat_at if attempt else None,
-        heartbeat_step=attempt.heartbeat_step if attempt else None,
+        attempt=last.number if last else None,
+        state=last.state if last and _is_reported(last) else None,
+        heartbeat_at=last.heartbeat_at if last else None,
+        heartbeat_step=last.heartbeat_step if last else None,
+        loss_id=losses.get(run.id),
+        open_incident_id=None if last and last.state in ENDED else struck.get(run.id),
+    )
+
+
+def _open_incident() -> ScalarSelect[Any]:
+    return (
+        select(Incident.id)
+        .where(Incident.project_id == Run.project_id, Incident.run_id == Run.id, Incident.closed_at.is_(None))
+        .order_by(Incident.occurred_at.desc(), Incident.id.desc())
+        .limit(1)
+        .correlate(Run)
+        .scalar_subquery()
     )
 
 

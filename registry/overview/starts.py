@@ -7,7 +7,7 @@ from sqlalchemy import func, literal, select, true
 from sqlalchemy.orm import Session
 
 from registry.filters.columns import presence
-from registry.models import Checkpoint, Replica
+from registry.models import Checkpoint, Project, Replica, Score
 from registry.types import CheckpointState, PieceName, Presence
 
 TO_SERVE: Final = (PieceName.WEIGHTS,)
@@ -65,3 +65,20 @@ def newest_pair(session: Session, project_id: int, run_id: int) -> tuple[int, in
     )
     found = session.scalars(query).all()
     return (found[1], found[0]) if len(found) == 2 else None
+
+
+def newest_evaluated(session: Session, project_ids: Sequence[int]) -> int | None:
+    """Of these projects the one whose newest checkpoint with a result was recorded last; None where none has any.
+
+    One step down an index for each: no index tells when a result arrived.
+    """
+    newest = (
+        select(Score.checkpoint_id)
+        .where(Score.project_id == Project.id)
+        .order_by(Score.checkpoint_id.desc())
+        .limit(1)
+        .correlate(Project)
+        .scalar_subquery()
+    )
+    found = session.execute(select(Project.id, newest).where(Project.id.in_(project_ids)))
+    return max(((newest, project) for project, newest in found if newest is not None), default=(0, None))[1]

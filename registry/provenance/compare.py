@@ -30,7 +30,15 @@ from registry.provenance.suspect_tests import tests_of
 from registry.provenance.suspects import Suspect, rank_suspects, with_tests
 from registry.provenance.ways import Way, lineage_suspects, told, way_between
 
-__all__ = ["ANOTHER_VERSION", "CodeChanges", "Comparison", "DataChanges", "compare_checkpoints", "compare_scores"]
+__all__ = [
+    "ANOTHER_VERSION",
+    "CodeChanges",
+    "Comparison",
+    "DataChanges",
+    "compare_checkpoints",
+    "compare_scores",
+    "score_changes",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +117,15 @@ def compare_checkpoints(
         lineage=lineage,
         lineage_why=told(lineage, names),
     )
+
+
+def score_changes(session: Session, baseline_id: int, candidate_id: int) -> ScoreChanges:
+    """Only what got worse or better between two checkpoints. Raises CheckpointNotFound."""
+    sides = read_sides(session, [baseline_id, candidate_id])
+    old, new = sides[baseline_id], sides[candidate_id]
+    scores = _score_changes(session, old, new)
+    way = way_between(read_recorded(session, [(old, new)]).past, baseline_id, candidate_id)
+    return of_same_weights(scores, baseline_id, candidate_id) if way.same_weights else scores
 
 
 def _score_changes(session: Session, old: Side, new: Side) -> ScoreChanges:

@@ -49,6 +49,18 @@ def test_what_needs_mapping_comes_first_with_its_proposal(browser: TestClient, s
     assert "my_gsm8k_v2: in no capability" in form.answer
 
 
+def test_the_page_opens_on_the_project_with_the_newest_results(browser: TestClient, database: Database) -> None:
+    with database.write() as session:
+        names = ["b-older", "c-newer"]
+        for name in names:
+            make_checkpoint(session, make_run(session, make_project(session, name)), scores={"gsm8k": 0.5})
+        make_checkpoint(session, make_run(session, make_project(session, "a-without-results")))
+    assert (
+        '<a href="/benchmarks?project=c-newer&amp;only=occurring" aria-current="true">'
+        in read(browser, "/benchmarks").html
+    )
+
+
 def test_saving_maps_it_and_says_so(browser: TestClient, scored: list[int]) -> None:
     path = "/benchmarks/edit?project=p&name=my_gsm8k_v2"
     csrf = read(browser, path).fields["csrf"]

@@ -67,7 +67,8 @@ def test_find_answers_in_words_with_evidence(browser: TestClient, models: list[R
 def test_find_understands_chinese_and_says_what_it_did_not(browser: TestClient, models: list[RunRow]) -> None:
     page = read(browser, "/find?q=" + quote("找一个数学强但阅读弱的 checkpoint flurb"))
     assert "model-22" in page.answer
-    assert "not understood flurb" in page.text
+    assert "not understood flurb left out of the search" in page.text
+    assert "Not understood and left out: ‘flurb’." in page.text
 
 
 def test_find_names_the_condition_to_loosen_where_nothing_meets_all(browser: TestClient, models: list[RunRow]) -> None:
@@ -228,6 +229,11 @@ def test_compare_says_first_what_fell_and_what_changed_most(browser: TestClient,
     assert "gsm8k exact_match 0.6 0.45 −15.0 ± 1.9" in page.text
     assert "regressed" in page.text
     assert "mix-1 → mix-2." in page.text
+    mix = page.text.partition("Data mix")[2]
+    assert re.search(r"\d% of the \w+ .*?\. figures", mix)  # in words; the terms of it for who opens them
+    assert "total variation" in mix
+    assert "Jensen-Shannon" in mix
+    assert "the share that is expected to be chance: 0.05 is one in twenty" in page.text
     assert "40.0%" in page.text
     assert "Evaluated on one side only, so not compared: 1 on the baseline, 1 on the candidate." in page.text
     assert "lr" in page.text
@@ -261,6 +267,7 @@ def test_the_words_of_a_benchmark_have_the_figures_of_its_row(browser: TestClien
 def test_where_lower_is_better_number_words_and_drawing_point_one_way(browser: TestClient, session: Session) -> None:
     page = read(browser, pair_of(session, *({"scores": [scored("wmdp", value, "acc")]} for value in (0.30, 0.45))))
     assert "acc, lower is better" in page.text
+    assert "on its own scale" not in page.text
     assert "+15.0 ± 1.9" in page.text
     assert any("lower is better: rose by 15.0 points with q" in value for _, _, value in page.attributes)
     benchmarks = page.html.partition('id="scores"')[2]
@@ -277,6 +284,7 @@ def test_a_loss_of_perplexity_has_no_points_and_a_score_alone_got_worse(browser:
     bias = [NewScore("crows_pairs_english", value, metric="likelihood_difference", stderr=0.1) for value in (3.4, 4.3)]
     page = read(browser, pair_of(session, *({"scores": [each]} for each in bias)))
     assert page.answer.startswith("crows_pairs_english got worse, though no capability did as a whole;")
+    assert "on its own scale" in page.text
 
 
 def test_what_no_sample_size_allows_is_not_called_detectable(browser: TestClient, session: Session) -> None:

@@ -102,7 +102,7 @@ def test_a_search_starts_at_compare_and_says_what_to_evaluate(browser: TestClien
     answer = send(browser, compare, "/bisects", good=fallen[0], bad=fallen[-1], benchmark="mmlu", metric="acc")
     assert answer.status_code == 303
     page = read(browser, answer.headers["location"])
-    assert "It fell between 7b step 0 and 7b step 800" in page.answer
+    assert "It fell between steps 0 and 800 of 7b" in page.answer
     assert f"/checkpoints/{fallen[4]}" in page.links.values()
     assert "on 240 items; it is bad with 50%." in page.text
     assert f"cairn why --good {fallen[0]} --bad {fallen[-1]} --bisect" in page.text
@@ -121,7 +121,7 @@ def test_a_score_that_arrived_is_on_the_page_of_the_search(
             session, from_text(fallen[index]) or 0, "mmlu", 0.6 if index == 4 else 0.5, metric="acc", n_samples=14042
         )
     page = read(browser, place)
-    assert "It fell between 7b step 400 and 7b step 500, with a probability of" in page.answer
+    assert "It fell between steps 400 and 500 of 7b, with a probability of" in page.answer
     assert "recorded" in page.text
 
 
@@ -205,4 +205,5 @@ def test_no_record_says_how_to_make_one(browser: TestClient) -> None:
 def test_figures_stand_behind_the_words_of_a_suspect(browser: TestClient, fallen: list[str]) -> None:
     page = read(browser, f"/compare?baseline={fallen[0]}&candidate={fallen[-1]}")
     assert "<summary>figures</summary>" in page.html
-    assert "prior, assumed" in page.text
+    assert "how likely it is at all" in page.text
+    assert "the prior, assumed before any evidence" in page.html

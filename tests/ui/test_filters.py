@@ -138,3 +138,10 @@ def test_exact_gives_back_every_digit(value: float) -> None:
 def test_no_number_breaks_a_page(value: float) -> None:
     for show in (filters.number, filters.score, filters.delta, filters.percent, filters.count, filters.duration):
         assert show(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(1.0, "> 99.9%"), (0.9996, "> 99.9%"), (0.382, "38.2%"), (0.0, "< 0.1%"), (None, "–")]
+)
+def test_a_probability_is_never_shown_as_certain(value: float | None, shown: str) -> None:
+    assert filters.chance(value) == shown

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
@@ -20,8 +21,8 @@ from tests.ui.conftest import browser_of, sign_in
 from tests.ui.test_pages import HOSTILE, read
 
 
-def struck(session: Session, run: RunRow, hours: float, **known: object) -> IncidentRow:
-    new = NewIncident(occurred_at=now() - timedelta(hours=hours), **known)  # type: ignore[arg-type]
+def struck(session: Session, run: RunRow, hours: float = 0, **known: object) -> IncidentRow:
+    new = NewIncident(**{"occurred_at": now() - timedelta(hours=hours), **known})  # type: ignore[arg-type]
     return open_incident(session, run.id, new, actor="exec")[0]
 
 
@@ -29,9 +30,14 @@ def two_interruptions(session: Session) -> tuple[RunRow, IncidentRow]:
     run = make_run(session, make_project(session, "llm"), "7b-a")
     make_attempt(session, run, key="a")
     struck(session, run, 60, cause="gpu-ecc", steps_lost=1000, recovered_at=now() - timedelta(hours=59))
-    back = now() - timedelta(hours=5) + timedelta(minutes=14)
-    last = struck(session, run, 5, cause="nccl-timeout", node="node7", steps_lost=240, recovered_at=back)
-    return run, last
+    at = now() - timedelta(hours=5)
+    known: dict[str, Any] = {
+        "cause": "nccl-timeout",
+        "node": "node7",
+        "steps_lost": 240,
+        "recovered_at": at + timedelta(minutes=14),
+    }
+    return run, struck(session, run, occurred_at=at, **known)
 
 
 def test_the_page_answers_in_one_sentence(browser: TestClient, session: Session) -> None:

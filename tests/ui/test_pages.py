@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from api.problems import status_of
 from api.server import main as server
 from registry.aliases import move_alias
-from registry.attempts import plain_attempts
+from registry.attempts import amend_attempt, plain_attempts
 from registry.checkpoints.commands import register_checkpoint
 from registry.checkpoints.registration import ParentSpec, PieceSpec, Registration, ReplicaSpec
 from registry.db import Database, now
@@ -64,7 +64,7 @@ def test_a_page_allows_nothing_inline_and_nothing_foreign(browser: TestClient, s
     assert not [each for each in page.attributes if each[1] == "style" or each[1].startswith("on")]
     loaded = [value for tag, name, value in page.attributes if name == "src" or (tag == "link" and name == "href")]
     assert loaded
-    assert all(value.startswith("/static/") for value in loaded)
+    assert all(value.startswith(("/static/", "#")) for value in loaded)  # a place on the page itself loads nothing
 
 
 def test_static_files_are_kept_for_ever_under_their_content(stranger: TestClient) -> None:
@@ -96,7 +96,7 @@ def test_runs_show_their_newest_checkpoint_and_its_pieces(browser: TestClient, s
     make_checkpoint(session, run, 2000, loss=math.nan, saved_at=now() - timedelta(minutes=12), pieces=["weights"])
     page = read(browser, "/runs")
     assert page.answer == "1 run in 1 project; the newest checkpoint was saved 12 min ago."
-    assert "base-7b lang running 2 000 12 min ago 2 NaN 7 B – maria" in page.text.replace("  ", " ")
+    assert "base-7b lang running 2 000 loss NaN NaN 12 min ago 2 7 B maria" in page.text.replace("  ", " ")
     assert "weights present, optimizer unknown, data position unknown, random state unknown" in page.html
     assert page.links["base-7b"] == f"/runs/{to_text(run.id)}"
 
@@ -170,6 +170,16 @@ def test_a_run_shows_attempts_superseded_steps_and_its_newest_checkpoint(browser
     assert page.text.count("superseded") >= 3
     assert 'class="mark rollback"' in page.html
     assert "opt.betas.0" in page.text
+
+
+def test_an_attempt_shows_the_last_step_it_made_and_the_last_it_saved(browser: TestClient, session: Session) -> None:
+    run = make_run(session)
+    attempt = make_attempt(session, run, key="one")
+    make_checkpoint(session, run, 3000)
+    shown = f"/runs/{to_text(run.id)}"
+    assert "saved 3 000" not in read(browser, shown).text
+    amend_attempt(session, run.id, attempt.number, {"step": 3700})
+    assert "3 700 saved 3 000" in read(browser, shown).text
 
 
 def test_an_attempt_from_which_another_went_on_does_not_run(browser: TestClient, session: Session) -> None:
@@ -487,6 +497,20 @@ def test_problems_are_pages_for_browsers_and_documents_for_programs(browser: Tes
     wrong = read(browser, "/runs?limit=99999", status=422)
     assert "limit: expected 200 or less" in wrong.text
     assert "/query/" not in wrong.text
+
+
+def test_an_attempt_that_came_from_a_checkpoint_is_one_row_of_its_lineage(
+    browser: TestClient, session: Session
+) -> None:
+    run = make_run(session, make_project(session, "lang"), "7b")
+    first = make_checkpoint(session, run, 1000)
+    make_attempt(session, run, resumed_from=ResumePoint(step=1000, attempt=1), key="two")
+    for step in (3000, 2000, 4000):
+        make_checkpoint(session, run, step)
+    lineage = read(browser, f"/checkpoints/{to_text(first)}").text.partition("direction")[2].partition("Data")[0]
+    assert lineage.count("this led to") == 1
+    assert "7b · 2 · 2 000" in lineage
+    assert "and 2 more of that attempt, up to step 4 000" in lineage
 
 
 @pytest.mark.parametrize("path", ["/runs?project=flurb", "/aliases/lang/flurb", "/aliases/flurb/x", "/rollback?run=x"])

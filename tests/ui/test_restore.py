@@ -10,7 +10,9 @@ from registry.checkpoints.registration import ReplicaSpec
 from registry.ids import to_text
 from registry.incidents.suspicion import say_suspect
 from registry.models import Checkpoint
+from registry.overview.briefs import read_briefs
 from registry.recovery.drills import Checks, NewDrill, Step, record_drill
+from registry.series import Points, record_series
 from registry.snapshots import LayoutSpec
 from tests.factories import ALL_PIECES, at, make_checkpoint, make_project, make_run
 from tests.ui.reading import Page
@@ -89,7 +91,8 @@ def test_a_local_copy_needs_its_host(browser: TestClient, session: Session) -> N
     number = make_checkpoint(
         session, replicas=(ReplicaSpec("/nvme/1", "local", host="node1", bytes=SIZE),), pieces=ALL_PIECES
     )
-    assert "No copy can be used." in plan(browser, number)
+    told = "Only node1 can load it, from local disk, /nvme/1. Whether node1 still runs is not known here"
+    assert told in plan(browser, number)
     assert "Restore it from local disk, /nvme/1" in plan(browser, number, "?hosts=node1")
 
 
@@ -121,6 +124,7 @@ def test_drills_stand_beside_the_plan_with_what_they_showed(browser: TestClient,
     record_drill(session, saved, good, actor="test")
     text = plan(browser, saved)
     assert "It came back in a drill on 2026-11-20 and trained 2 steps." in text
+    assert ", and it came back in a drill." in Page(browser.get(f"/checkpoints/{to_text(saved)}").text).answer
     assert "passed" in text
     assert "1 min" in text
     assert "no recorded loss after the checkpoint" in text
@@ -131,4 +135,36 @@ def test_drills_stand_beside_the_plan_with_what_they_showed(browser: TestClient,
     record_drill(session, saved, bad, actor="test")
     text = plan(browser, saved)
     assert "Its last drill failed on 2026-11-21: NCCL <timeout>." in text
+    assert (
+        Page(browser.get(f"/checkpoints/{to_text(saved)}").text).answer
+        == "Not proven to come back: its last drill failed."
+    )
     assert "node<1>" in text  # as text: the page escapes it
+
+
+@pytest.mark.parametrize(("offset", "verdict", "said"), [(0.0, "passed", "went on"), (1.4, "failed", "did not go on")])
+def test_a_drill_says_in_words_whether_its_losses_went_on_before_the_figures(
+    browser: TestClient, session: Session, saved: int, offset: float, verdict: str, said: str
+) -> None:
+    began = at("2026-11-20T10:00")
+    run_id = read_briefs(session, [saved])[saved].run_id
+    curve = [(step, 4 - step / 1000) for step in range(980, 1021)]
+    record_series(session, run_id, [Points("loss", [step for step, _ in curve], [loss for _, loss in curve])])
+    losses = [Step(step, loss + offset) for step, loss in curve if step > 1000]
+    checks = Checks("passed", "passed", "passed", "passed")
+    trained = NewDrill("a", "n1", began, began, "passed", losses=losses, checks=checks, steps_run=20)
+    record_drill(session, saved, trained, actor="test")
+    text = plan(browser, saved)
+    assert f"{verdict} " in text
+    assert f"Its losses {said} as recorded." in text
+
+
+def test_a_drill_that_only_read_the_files_is_not_called_passed(
+    browser: TestClient, session: Session, saved: int
+) -> None:
+    began = at("2026-11-20T10:00")
+    read_it = NewDrill("a", "n1", began, began, "passed", checks=Checks("passed", "passed"))
+    record_drill(session, saved, read_it, actor="test")
+    drills = plan(browser, saved).partition("Drills")[2]
+    assert "read only" in drills
+    assert "passed" not in drills

@@ -77,6 +77,18 @@ def test_an_unknown_id_leads_to_the_list_of_what_exists(
     assert "/run " not in page.text
 
 
+def test_an_address_without_a_page_is_named_once_with_what_was_meant(
+    browser: TestClient,
+) -> None:
+    page = read(browser, "/checkpoint/070s988xzkr0y", status=404)
+    assert page.answer == "There is no page at ‘/checkpoint/070s988xzkr0y’."
+    assert page.text.lower().count("not found") + page.html.count("not-found") == 0
+    assert page.links["Did you mean /checkpoints/070s988xzkr0y?"] == "/checkpoints/070s988xzkr0y"
+    assert {"All runs", "Find a checkpoint", "Interruptions"} <= page.links.keys()  # the frame, too
+    browser.cookies.clear()
+    assert "Interruptions" not in read(browser, "/nowhere", status=404).links
+
+
 def test_who_may_not_see_a_project_is_told_whom_to_ask(
     stranger: TestClient, session: Session, database: Database
 ) -> None:

@@ -129,11 +129,28 @@ def code_facts(detail: CheckpointDetail) -> tuple[Fact, ...]:
     return tuple(facts)
 
 
-def lineage_rows(own: int, edges: Sequence[Edge], briefs: Mapping[int, Brief]) -> tuple[LineageRow, ...]:
-    rows = []
+def lineage_rows(
+    own: int, edges: Sequence[Edge], briefs: Mapping[int, Brief], *, cut: bool = False
+) -> tuple[LineageRow, ...]:
+    """A row for each relation to another attempt: its first checkpoint, and how many more there are.
+
+    Every checkpoint of an attempt comes from what the attempt resumed from. `cut`: there are further edges.
+    """
+    groups: dict[tuple[str, str, object], list[Brief | None]] = {}
     for edge in edges:
         upwards = edge.child_id == own
         other = briefs.get(edge.parent_id if upwards else edge.child_id)
+        attempt = (other.run_id, other.attempt) if other else edge
         direction = "this came from" if upwards else "this led to"
-        rows.append(LineageRow(direction, edge.relation, ref_of(other) if other else None, "not registered"))
-    return tuple(rows)
+        groups.setdefault((direction, edge.relation, attempt), []).append(other)
+    return tuple(_lineage_row(direction, relation, found, cut) for (direction, relation, _), found in groups.items())
+
+
+def _lineage_row(direction: str, relation: str, found: Sequence[Brief | None], cut: bool) -> LineageRow:
+    known = sorted((each for each in found if each is not None), key=lambda each: each.step)
+    if not known:
+        return LineageRow(direction, relation, None, "not registered")
+    more = len(known) - 1
+    amount = f"{filters.grouped(more)} or more" if cut else f"{filters.grouped(more)} more"
+    words = f"and {amount} of that attempt, up to step {filters.grouped(known[-1].step)}" if more else ""
+    return LineageRow(direction, relation, ref_of(known[0]), words)

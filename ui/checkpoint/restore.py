@@ -12,6 +12,7 @@ from registry.layout.spec import DEGREES, ContradictoryLayout
 from registry.recovery.copies import Option, tier_in_words
 from registry.recovery.drills import DrillRow, list_drills
 from registry.recovery.drills.queries import Asked as DrillsAsked
+from registry.recovery.drills.shapes import FAILED, PASSED
 from registry.recovery.restore_plan import RestorePlan, plan_restore
 from registry.snapshots import LayoutSpec
 from registry.types import INT64_MAX
@@ -110,6 +111,8 @@ def _block(
     plan: RestorePlan, identity: str, asked: Asked, layout: LayoutSpec | None, drills: Sequence[DrillRow]
 ) -> RestoreBlock:
     tone = "bad" if plan.obstacle or plan.chosen is None else "good"
+    if not plan.obstacle and plan.chosen is None and any(each.awaits for each in plan.copies):
+        tone = "warn"
     stuck = any(fit.verdict in (Verdict.REFUSED, Verdict.IMPOSSIBLE) for fit in plan.compatibility.pieces.values())
     if tone == "good" and ((stuck and layout is not None) or _is_late(plan)):
         tone = "warn"
@@ -151,16 +154,38 @@ def _proof(plan: RestorePlan) -> Answer:
 def _drill(row: DrillRow) -> DrillLine:
     seconds = [row.seconds[stage] for stage in ("read", "verify", "convert", "load")]
     known = [each for each in seconds if each is not None]
-    passed = row.verdict == "passed"
+    verdict, tone = _drill_verdict(row)
+    said = row.comparison if row.verdict == PASSED else row.reason
+    lead = _continuation(row)
     return DrillLine(
         when=row.ended_at,
-        verdict=("exact" if row.exact else "passed") if passed else "failed",
-        tone="good" if passed else "bad",
+        verdict=verdict,
+        tone=tone,
         host=row.host,
-        tier=tier_in_words(row.tier) if row.tier else filters.MISSING,
+        tier=tier_in_words(row.tier) if row.tier else "",
         took=filters.duration(sum(known)) if known else filters.MISSING,
-        words=row.comparison if passed else row.reason,
+        words=lead or said,
+        figures=said if lead else "",
     )
+
+
+def _drill_verdict(row: DrillRow) -> tuple[str, str]:
+    """What a drill proves: one that loaded nothing and trained no step shows only that the files can be read."""
+    if row.verdict != PASSED:
+        return "failed", "bad"
+    if row.steps_run:
+        return ("exact" if row.exact else "passed"), "good"
+    return ("ended well", "plain") if row.checks.run == PASSED else ("read only", "plain")
+
+
+def _continuation(row: DrillRow) -> str:
+    """What the losses of the drill say, before their figures; '' where nothing was compared."""
+    if row.continuation == FAILED:
+        return "Its losses did not go on as recorded."
+    if row.continuation != PASSED:
+        return ""
+    unlike = ", unlike those of a start without it" if row.cold_start == PASSED else ""
+    return f"Its losses went on as recorded{unlike}."
 
 
 def _is_late(plan: RestorePlan) -> bool:

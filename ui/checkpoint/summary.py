@@ -13,7 +13,8 @@ from ui.contexts import Answer, Link
 from ui.links import address, segment
 
 
-def answer_of(detail: CheckpointDetail, brief: Brief, suspicion: Suspicion | None) -> Answer:
+def answer_of(detail: CheckpointDetail, brief: Brief, suspicion: Suspicion | None, proof: Answer) -> Answer:
+    """`proof`: whether a drill has shown that it comes back; one that failed counts for more than what is recorded."""
     if detail.state != "committed":
         tone = "warn" if detail.state == "pending" else "bad"
         why = "its save has not been confirmed yet" if detail.state == "pending" else "its files may be gone"
@@ -22,7 +23,11 @@ def answer_of(detail: CheckpointDetail, brief: Brief, suspicion: Suspicion | Non
     if suspicion is not None:
         return Answer(f"Suspect, so nothing resumes from it by itself: {suspicion.reason}.", "bad", f"{words}.")
     superseded = " A newer attempt went back before this step, so it is off the live path." if detail.superseded else ""
-    return Answer(f"{words}; {_where(brief)}.", tone, superseded.strip())
+    if proof.tone == "bad":
+        known = f"{proof.text} By what is recorded: {words[0].lower()}{words[1:]}; {_where(brief)}.{superseded}"
+        return Answer("Not proven to come back: its last drill failed.", "bad", known)
+    drilled = ", and it came back in a drill" if proof.tone == "good" else ""
+    return Answer(f"{words}; {_where(brief)}{drilled}.", tone, superseded.strip())
 
 
 def _use(detail: CheckpointDetail) -> tuple[str, str]:

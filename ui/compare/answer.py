@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from registry.provenance.compare import ANOTHER_VERSION, Comparison
 from registry.provenance.composites import CapabilityComparison
+from registry.provenance.score_changes import ScoreChanges
 from registry.provenance.suspects import standing_out
 from ui import filters
 from ui.compare.scores import title_of
@@ -40,6 +41,30 @@ def compare_answer(found: Comparison | None) -> Answer:
     if all(each.verdict == "not_comparable" for each in scores.scores):
         return Answer("The scores cannot be compared: they were evaluated in different ways.", "unknown")
     return Answer("No score changed beyond its uncertainty.", "plain", _cause_alone(found))
+
+
+def scores_answer(scores: ScoreChanges) -> Answer:
+    """What the one would gain and lose in scores against the other, before anything is done."""
+    by_verdict: dict[str, list[CapabilityComparison]] = {}
+    for each in scores.capabilities:
+        by_verdict.setdefault(each.verdict, []).append(each)
+    fall, maybe = by_verdict.get("regressed", []), by_verdict.get("suspected", [])
+    rise = _also(by_verdict.get("improved", []), "rises")
+    single = [each.benchmark for each in scores.scores if each.verdict == "regressed"]
+    if fall:
+        return Answer(f"{_moved(fall, 'falls')}.", "bad", rise)
+    if single:
+        verb = "gets" if len(single) == 1 else "get"
+        return Answer(f"{_listed(single)} {verb} worse, though no capability does as a whole.", "bad", rise)
+    if maybe:
+        return Answer(f"{_moved(maybe, 'may fall')}.", "warn", rise)
+    if rise:
+        return Answer(f"{rise.removesuffix('.')}; nothing falls beyond its uncertainty.", "good")
+    if not scores.scores:
+        return Answer("How the scores differ is unknown: no benchmark was evaluated on both.", "unknown")
+    if all(each.verdict == "not_comparable" for each in scores.scores):
+        return Answer("How the scores differ is unknown: they were evaluated in different ways.", "unknown")
+    return Answer("No score changes beyond its uncertainty.", "plain")
 
 
 def _same_weights(found: Comparison) -> Answer:
@@ -87,7 +112,7 @@ def _cause(found: Comparison) -> str:
         return found.lineage_why
     if all(change.startswith("data.") for change in first.changes):
         return f"the data mix changed most ({named})"
-    return f"{named} is the first suspect"
+    return f"{named} {'is the first suspect' if len(first.changes) == 1 else 'changed together: the first suspects'}"
 
 
 def _cause_alone(found: Comparison) -> str:

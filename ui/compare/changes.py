@@ -5,6 +5,7 @@ from typing import Any
 from registry.provenance.compare import ANOTHER_VERSION, CodeChanges, Comparison, DataChanges
 from registry.provenance.config_diff import ConfigChange
 from ui import filters
+from ui.contexts import Fact
 from ui.contexts.compare import ChangeRow, MixRow
 from ui.refs import config_text
 
@@ -57,14 +58,30 @@ def mix_words_of(data: DataChanges) -> str:
         return f"{names}How the mixes differ is unknown: {why}.{note}"
     left_out = len(mix.sources) - SHOWN_SOURCES
     more = f" The {SHOWN_SOURCES} sources that moved most are shown; {left_out} moved less." if left_out > 0 else ""
-    divergence = f"Jensen-Shannon {filters.number(mix.jensen_shannon_bits, 3)} bits"
-    variation = f"total variation {filters.number(mix.total_variation, 3)}"
     moved = "tokens seen came from other sources" if data.by_lineage else "mix moved"
     past = (
         " What was seen before a side resumed from another checkpoint is counted as it was." if data.by_lineage else ""
     )
+    return f"{names}{filters.percent(mix.total_variation, 1)} of the {moved}.{past}{note}{more}"
+
+
+def mix_figures_of(data: DataChanges) -> tuple[Fact, ...]:
+    """The measures of how far the two mixes lie apart, in words and by their names."""
+    mix = data.mix
+    if mix.total_variation is None or mix.jensen_shannon_bits is None:
+        return ()
     return (
-        f"{names}{filters.percent(mix.total_variation)} of the {moved} ({variation}, {divergence}).{past}{note}{more}"
+        Fact(
+            "part that came from other sources",
+            f"{filters.number(mix.total_variation, 3)} of 1 (total variation: half the sum of the differences)",
+            filters.exact(mix.total_variation),
+        ),
+        Fact(
+            "how well one sample's source tells the mixes apart",
+            f"{filters.number(mix.jensen_shannon_bits, 3)} of 1 bit (Jensen-Shannon divergence: 0 where the mixes are "
+            "the same, 1 where no source is in both)",
+            filters.exact(mix.jensen_shannon_bits),
+        ),
     )
 
 

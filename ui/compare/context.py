@@ -8,11 +8,20 @@ from registry.provenance.compare import Comparison
 from registry.provenance.suspects import Suspect
 from ui import filters
 from ui.compare.answer import compare_answer
-from ui.compare.changes import change_row, code_words_of, config_words_of, environment_words_of, mix_rows, mix_words_of
+from ui.compare.changes import (
+    change_row,
+    code_words_of,
+    config_words_of,
+    environment_words_of,
+    mix_figures_of,
+    mix_rows,
+    mix_words_of,
+)
 from ui.compare.scores import capability_row, leading, reach_of, score_row
 from ui.contexts import CheckpointRef, Fact, Link
 from ui.contexts.compare import ChangeRow, CommitRow, CompareContext, SuspectRow
 from ui.links import address
+from ui.words import grouped_steps
 
 SHOWN_COMMITS = 20
 
@@ -49,11 +58,12 @@ def compare_context(
         inert_changes=len(found.config_changes) - len(config),
         mix=mix_rows(found.data_changes),
         mix_words=mix_words_of(found.data_changes),
+        mix_figures=mix_figures_of(found.data_changes),
         code_words=code_words_of(found.code_changes),
         code_files=tuple(ChangeRow(each.path, each.change, each.kind, "", "") for each in found.code_changes.files),
         environment_changes=tuple(change_row(each) for each in found.environment_changes),
         environment_words=environment_words_of(found),
-        lineage=_sentence(found.lineage_why),
+        lineage=grouped_steps(_sentence(found.lineage_why)),
         suspects=tuple(_suspect_row(each) for each in found.suspects),
         log=tuple(
             CommitRow(each.commit[:12], datetime.fromtimestamp(each.at, UTC), each.subject)
@@ -87,9 +97,13 @@ def _actions(found: Comparison, old: CheckpointRef, new: CheckpointRef) -> tuple
 def _suspect_row(each: Suspect) -> SuspectRow:
     """In words; the figures behind them apart."""
     figures = [
-        Fact("prior, assumed", filters.number(each.prior, 2)),
-        Fact("size of the change", filters.number(each.magnitude, 2), "0 to 1"),
-        Fact("likelihood ratio", filters.number(each.likelihood_ratio, 3), "from earlier pairs; 1 where too few"),
+        Fact("how likely it is at all", filters.number(each.prior, 2), "the prior, assumed before any evidence"),
+        Fact("size of the change", f"{filters.number(each.magnitude, 2)} of 1"),
+        Fact(
+            "weight of earlier pairs",
+            f"{filters.number(each.likelihood_ratio, 3)} times",
+            "likelihood ratio: 1 where too few pairs had this change to say anything",
+        ),
     ]
     past = each.association
     if past is not None:
@@ -97,7 +111,12 @@ def _suspect_row(each: Suspect) -> SuspectRow:
         figures += [
             Fact("fell with it", f"{counts.a} of {counts.a + counts.b}", "run families, one pair each"),
             Fact("fell without it", f"{counts.c} of {counts.c + counts.d}", "run families, one pair each"),
-            Fact("q", filters.number(past.q_value, 2), "Fisher's exact test, corrected over the changes"),
+            Fact(
+                "false alarms expected",
+                filters.number(past.q_value, 2),
+                "q: of all changes that stand out at least as much, the share that is chance; Fisher's exact test, "
+                "corrected over the changes",
+            ),
         ]
     tested = each.tested.verdict if each.tested is not None else ""
     return SuspectRow(each.changes, each.strength, each.share, each.reasons, tuple(figures), tested)

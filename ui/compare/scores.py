@@ -15,6 +15,7 @@ MOVED = ("regressed", "suspected", "improved")
 SHOWN_UNMOVED = 8  # benchmarks that did not move which are shown unasked
 LEAST_REACH = 0.01  # half width of the interval column, as a share of the scale: one point
 NOTHING_DETECTABLE = "none"  # no change that the scale allows
+OTHER_SCALES = {"fraction": "", "percent": "", "ten": "on a scale to 10"}  # what a difference in points goes without
 BETTER = {"lower": "lower is better", "target": "nearer to its target is better"}
 
 
@@ -43,7 +44,7 @@ def score_row(each: ScoreComparison, table: ProjectTable) -> VerdictRow:
     drawn, error = _drawn(each, scale)
     return VerdictRow(
         name=each.benchmark,
-        metric=", ".join(filter(None, (each.metric, each.filter, BETTER.get(each.direction, "")))),
+        metric=", ".join(filter(None, (each.metric, each.filter, BETTER.get(each.direction, ""), _own_scale(scale)))),
         baseline=filters.number(each.baseline),
         candidate=filters.number(each.candidate),
         delta=drawn,
@@ -58,6 +59,11 @@ def score_row(each: ScoreComparison, table: ProjectTable) -> VerdictRow:
         method=f"{each.method}; {each.why_in_points}" if each.q_value is not None else each.method,
         capability=each.capability or "",
     )
+
+
+def _own_scale(scale: str) -> str:
+    """Said of a row whose difference is no number of points of a hundred."""
+    return OTHER_SCALES.get(scale, "on its own scale")
 
 
 def _drawn(each: ScoreComparison, scale: str) -> tuple[float | None, float | None]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from ui.contexts.compare import VerdictRow
 from ui.contexts.shared import Answer, CheckpointRef, Command
 
 
@@ -36,6 +37,8 @@ class AliasMoveRow:
 
 @dataclass(frozen=True)
 class AliasContext:
+    """`scores` and `capabilities`: what becomes of the scores where the alias is moved from `current` to `proposed`."""
+
     project: str
     name: str
     answer: Answer
@@ -44,6 +47,10 @@ class AliasContext:
     consequence: str
     back_to: CheckpointRef | None
     history: tuple[AliasMoveRow, ...]
+    scores: Answer | None = None
+    capabilities: tuple[VerdictRow, ...] = ()
+    reach: float = 0.1
+    compare_href: str = ""
     typed: str = ""
     problem: str = ""
     may_move: bool = False

@@ -81,6 +81,7 @@ class CompareContext:
     inert_changes: int = 0
     mix: tuple[MixRow, ...] = ()
     mix_words: str = ""
+    mix_figures: tuple[Fact, ...] = ()
     code_words: str = ""
     code_files: tuple[ChangeRow, ...] = ()
     environment_changes: tuple[ChangeRow, ...] = ()

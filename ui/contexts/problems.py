@@ -33,10 +33,12 @@ class ProblemKindsContext:
 
 @dataclass(frozen=True)
 class ProblemContext:
+    """`code` is '' where there is no page at all, which is no error of ours; `ways` lead on."""
+
     status: int
     title: str
     message: str
     code: str
     errors: tuple[Fact, ...]
     kept: str
-    next_step: Link | None
+    ways: tuple[Link, ...]

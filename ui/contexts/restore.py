@@ -31,7 +31,7 @@ class FitRow:
 
 @dataclass(frozen=True)
 class DrillLine:
-    """A rehearsed restore. `took`: reading, verifying and loading; `words`: why it failed, else what was compared."""
+    """A rehearsed restore. `took`: reading, verifying and loading; `words`: what it showed, `figures` by what."""
 
     when: datetime
     verdict: str
@@ -40,6 +40,7 @@ class DrillLine:
     tier: str
     took: str
     words: str
+    figures: str = ""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,8 @@ class AttemptRow:
     resumed_words: str
     started_at: datetime | None
     ended_at: datetime | None
-    last_step: int | None
+    last_step: int | None  # made, as far as anybody told
+    saved_step: int | None
     live_through: int | None
     reason: str | None
     checkpoints: int

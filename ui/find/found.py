@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from registry.checkpoints.rows import CheckpointIdentity
 from registry.evals.catalogue import catalogue
@@ -34,7 +35,15 @@ SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠"}
 
 
 def answer_of(found: SearchAnswer, limit: int) -> Answer:
-    """One sentence: how many meet it, and which is best; or how near the nearest come."""
+    """One sentence: how many meet it, and which is best; or how near the nearest come. Then what it left out."""
+    said, words = _answer_of(found, limit), found.interpretation.unparsed
+    if not words:
+        return said
+    named = filters.middle(_listed([f"‘{word}’" for word in words]), 120)
+    return replace(said, detail=f"Not understood and left out: {named}.")
+
+
+def _answer_of(found: SearchAnswer, limit: int) -> Answer:
     asked = _listed([_phrase(condition) for condition in found.interpretation.conditions])
     if not found.results:
         return Answer(f"No checkpoint could be judged {asked}.", "warn")

@@ -21,14 +21,17 @@ from registry.aliases import (
     rollback_target,
 )
 from registry.errors import Conflict, RegistryError
-from registry.ids import from_text
+from registry.ids import from_text, to_text
 from registry.overview.briefs import Brief, read_briefs
 from registry.projects import ProjectRow, find_project, list_projects
+from registry.provenance.compare import score_changes
 from registry.tokens import Caller
 from registry.types import Resumability, Scope
 from ui import filters
 from ui.access import FormViewerDep, ViewerDep
 from ui.commands import first_alias
+from ui.compare.answer import scores_answer
+from ui.compare.scores import capability_row, reach_of
 from ui.contexts import Answer
 from ui.contexts.aliases import AliasContext, AliasesContext, AliasMoveRow, AliasRow
 from ui.links import address, segment
@@ -158,6 +161,10 @@ def _show(
         proposed, problem = None, problem or f"{project.name} has no checkpoint ‘{to[:40]}’."
     current = briefs.get(current_id)
     back_to = briefs.get(back_id)
+    changes = (
+        score_changes(session, current.id, proposed.id) if current and proposed and current.id != proposed.id else None
+    )
+    rows = tuple(capability_row(each) for each in changes.capabilities) if changes else ()
     context = AliasContext(
         project=project.name,
         name=name,
@@ -165,6 +172,12 @@ def _show(
         current=ref_of(current) if current else None,
         proposed=ref_of(proposed) if proposed else None,
         consequence=_consequence(project.name, name, current, proposed) if proposed else "",
+        scores=scores_answer(changes) if changes else None,
+        capabilities=rows,
+        reach=reach_of(rows),
+        compare_href=address("/compare", baseline=to_text(current_id), candidate=to_text(proposed_id))
+        if changes
+        else "",
         back_to=ref_of(back_to) if back_to else None,
         going_back=back and back_id == proposed_id != 0,
         may_force=may_force,
@@ -210,6 +223,8 @@ def _consequence(project: str, name: str, current: Brief | None, proposed: Brief
     elif current is not None and current.run_id != proposed.run_id:
         parts.append(", another run than now")
     parts.append(". ")
+    if proposed.superseded:
+        parts.append("A newer attempt of that run went back to before it. ")
     if proposed.resumability is Resumability.UNKNOWN or not proposed.copies.uri:
         parts.append("Nothing proves that its files are there. ")
     parts.append("Nothing is deleted, and the move can be undone here.")

@@ -1,5 +1,6 @@
 """The benchmark table of a project: what needs mapping first, then what looks wrong, then everything."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, Final
 
@@ -10,6 +11,7 @@ from sqlalchemy.orm import Session
 from api.deps import SessionDep, WriteSessionDep
 from registry.evals.table.editing import InvalidBenchmark, put_benchmark
 from registry.evals.table.listing import list_benchmarks
+from registry.overview.starts import newest_evaluated
 from registry.projects import ProjectRow, find_project, list_projects
 from registry.tokens import Caller
 from registry.types import Scope
@@ -36,12 +38,15 @@ def benchmarks_page(
     only: str = "occurring",
     after: str = "",
 ) -> HTMLResponse:
-    """The table of one project, by default what its results have; `only=all` shows the shipped table with it."""
+    """The table of one project, by default of that with the newest results and of what these have.
+
+    `only=all` shows the shipped table with it.
+    """
     projects = list_projects(session, viewer.caller.project_ids)
     if not project and not projects:
         page = replace(no_project(), empty=first_steps(request))
         return show("benchmarks.html", page, title="Benchmarks", section="Benchmarks", viewer=viewer)
-    row = _project(session, viewer.caller, project or projects[0].name)
+    row = _project(session, viewer.caller, project or _begin_with(session, projects))
     only = only if only in ("all", "occurring") else "occurring"
     found = list_benchmarks(session, row.id, after=after or None, limit=ROWS + 1, only=only)
     unmapped = list_benchmarks(session, row.id, limit=ROWS, only="unmapped")
@@ -126,6 +131,12 @@ def save_benchmark(
         session.rollback()
         return show_form(session, viewer, row, name, typed=typed, errors=error.errors, status=422)
     return go_to(address("/benchmarks/edit", project=row.name, name=name, saved="1"))
+
+
+def _begin_with(session: Session, projects: Sequence[ProjectRow]) -> str:
+    """The project with the newest results; where none has any, the first by name."""
+    newest = newest_evaluated(session, [each.id for each in projects])
+    return next((each.name for each in projects if each.id == newest), projects[0].name)
 
 
 def _project(session: Session, caller: Caller, name: str) -> ProjectRow:

@@ -1,5 +1,6 @@
 """A search for the checkpoint after which a score fell: where it stands, and what to evaluate next."""
 
+import re
 from typing import Annotated
 
 from fastapi import APIRouter, Form
@@ -92,7 +93,7 @@ def _context(found: BisectAnswer, refs: dict[int, CheckpointRef]) -> BisectConte
         )
     sure = found.gap.probability >= 0.95
     return BisectContext(
-        answer=Answer(grouped_steps(f"{found.why[0].upper()}{found.why[1:]}."), "bad" if sure else "plain"),
+        answer=Answer(_sentence(found), "bad" if sure else "plain"),
         good=refs[found.good.id],
         bad=refs[found.bad.id],
         target=found.target.name,
@@ -127,6 +128,17 @@ def _context(found: BisectAnswer, refs: dict[int, CheckpointRef]) -> BisectConte
         ),
         actions=_actions(found, good, bad, sure),
     )
+
+
+def _sentence(found: BisectAnswer) -> str:
+    """The domain's words, with the run that both ends belong to named once, and no probability of everything."""
+    words = f"{found.why[0].upper()}{found.why[1:]}.".replace("of 100.0%", "of over 99.9%")
+    run, other = found.gap.after.run, found.gap.before.run
+    if run.id == other.id:
+        name = re.escape(run.name)
+        both = re.compile(rf"{name} step (\d[\d,]*\b) and {name} step (\d[\d,]*\b)")
+        words = both.sub(lambda ends: f"steps {ends[1]} and {ends[2]} of {filters.middle(run.name, 60)}", words)
+    return grouped_steps(words)
 
 
 def _actions(found: BisectAnswer, good: str, bad: str, sure: bool) -> tuple[Link, ...]:

@@ -47,7 +47,7 @@ from ui.respond import show
 router = APIRouter(include_in_schema=False)
 
 QUICKLY_RANKED = 100_000  # scores of a project that are read in well under a second
-NEAR_EDGES = 40  # parents and children shown; the chain may have thousands
+NEAR_EDGES = 200  # parents and children looked at; the chain may have thousands
 
 
 @router.get("/checkpoints/{checkpoint_id}")
@@ -67,7 +67,8 @@ def checkpoint_page(
     detail = _detail(session, viewer.caller, checkpoint_id)
     own = detail.checkpoint
     up, down = edges_around(session, detail.project_id, own.id)
-    near = [edge for edge in [*up, *down] if own.id in (edge.parent_id, edge.child_id)][:NEAR_EDGES]
+    every = [edge for edge in [*up, *down] if own.id in (edge.parent_id, edge.child_id)]
+    near = every[:NEAR_EDGES]
     before, after = neighbours(session, own.id)
     briefs = read_briefs(session, [own.id, *(each for edge in near for each in (edge.parent_id, edge.child_id))])
     brief = briefs[own.id]
@@ -83,7 +84,7 @@ def checkpoint_page(
     context = CheckpointContext(
         ref=ref_of(brief, suspect=suspicion is not None),
         colour=colour_of(to_text(own.run.id)),
-        answer=answer_of(detail, brief, suspicion),
+        answer=answer_of(detail, brief, suspicion, restore.proof),
         restore=restore,
         facts=facts_of(detail, brief),
         aliases=tuple(Chip(name, f"/aliases/{segment(own.project)}/{segment(name)}") for name in detail.aliases),
@@ -103,7 +104,7 @@ def checkpoint_page(
         data_sources=source_rows(detail),
         code=code_facts(detail),
         environment=flat_facts(detail.environment),
-        lineage=lineage_rows(own.id, near, briefs),
+        lineage=lineage_rows(own.id, near, briefs, cut=len(every) > len(near)),
         actions=actions_of(detail, before),
         csv_href=f"/checkpoints/{checkpoint_id}/scores.csv",
         previous=_step_link(before),

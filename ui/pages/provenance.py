@@ -19,6 +19,7 @@ from ui.contexts import Answer, Command
 from ui.evidence import ProvenanceContext, SourceRow, StageRow
 from ui.refs import ref_of
 from ui.respond import HEADERS, show
+from ui.words import grouped_steps
 
 router = APIRouter(include_in_schema=False)
 
@@ -55,7 +56,7 @@ def provenance_page(checkpoint_id: str, session: SessionDep, viewer: ViewerDep) 
             )
             for stage in found.stages
         ),
-        unknown=found.unknown,
+        unknown=tuple(grouped_steps(each) for each in found.unknown),
         markdown_href=f"/checkpoints/{checkpoint_id}/provenance.md",
         command=Command("All of it as files, to train it again:", f"cairn reproduce {checkpoint_id} FOLDER"),
     )

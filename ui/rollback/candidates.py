@@ -103,5 +103,6 @@ def where_to_load(answer: RollbackAnswer) -> Command | None:
     if not answer.candidates:
         return None
     copy = answer.candidates[0].copy
-    host = f" (on {copy.host})" if copy.host else ""
+    alive = ", if that host still runs" if copy.tier == "local" else ""
+    host = f" (on {copy.host}{alive})" if copy.host else ""
     return Command(f"Load it from its copy on {copy.tier} storage{host}:", copy.uri, "path")

@@ -5,7 +5,7 @@ from sqlalchemy.orm import Session
 from registry.ids import to_text
 from registry.incidents.receipts import confirmations
 from registry.incidents.suspicion import suspects_of
-from registry.overview.attempts import saves_by_attempt
+from registry.overview.attempts import progress_by_attempt
 from registry.overview.runs import saved_steps
 from registry.overview.scores import count_scores
 from registry.runs import RunBrief
@@ -80,7 +80,7 @@ def _plots(session: Session, read: RunRead, axis: str) -> tuple[Plot, ...]:
 
 
 def _attempts(session: Session, read: RunRead) -> tuple[AttemptRow, ...]:
-    saves = saves_by_attempt(session, read.run.project_id, read.run.id)
+    progress = progress_by_attempt(session, read.run.project_id, read.run.id)
     receipts = confirmations(session, read.run.project_id, read.run.id)
     origins = [attempt.resumed_from for attempt in read.attempts if attempt.resumed_from]
     followed = {origin.attempt for origin in origins if origin.run is None}
@@ -88,7 +88,7 @@ def _attempts(session: Session, read: RunRead) -> tuple[AttemptRow, ...]:
         attempt_row(
             attempt,
             read.briefs,
-            saves.get(attempt.number),
+            progress[attempt.number],
             receipts.get(attempt.number),
             is_followed=attempt.number in followed,
         )

@@ -6,7 +6,7 @@ from registry.aliases import AliasRow
 from registry.attempts import AttemptRow as Attempt
 from registry.ids import to_text
 from registry.incidents.receipts import Confirmation
-from registry.overview.attempts import Saves
+from registry.overview.attempts import Progress
 from registry.overview.briefs import Brief
 from registry.overview.scores import MetricName, RunScore
 from ui import filters
@@ -33,7 +33,7 @@ def _score_cell(score: RunScore) -> ScoreCell:
 def attempt_row(
     attempt: Attempt,
     briefs: dict[int, Brief],
-    saves: Saves | None,
+    progress: Progress,
     receipt: Confirmation | None,
     *,
     is_followed: bool = False,
@@ -41,7 +41,6 @@ def attempt_row(
     """`is_followed`: another attempt went on from it, so that it does not run, whatever was said last."""
     point = attempt.resumed_from
     loaded = briefs.get(point.checkpoint_id) if point and point.checkpoint_id else None
-    reached = [step for step in (attempt.heartbeat_step, saves.last_step if saves else None) if step is not None]
     words = "from scratch" if point is None else f"step {filters.grouped(point.step)}, not registered"
     return AttemptRow(
         number=attempt.number,
@@ -50,10 +49,11 @@ def attempt_row(
         resumed_words=words if not attempt.restart or attempt.number == 1 else "started over",
         started_at=attempt.started_at,
         ended_at=attempt.ended_at,
-        last_step=max(reached, default=None),
+        last_step=progress.reached_step,
+        saved_step=progress.saved_step,
         live_through=attempt.live_through_step,
         reason=attempt.reason,
-        checkpoints=saves.checkpoints if saves else 0,
+        checkpoints=progress.checkpoints,
         started_over=attempt.live_through_step is not None and attempt.live_through_step < 0,
         resume=_resume_words(receipt) if point is not None else "",
         resume_tone={"confirmed": "good", "partial": "warn"}.get(receipt.state if receipt else "", "unknown"),

@@ -10,6 +10,7 @@ from registry.ids import new_id
 from registry.models import Checkpoint, Replica
 from registry.overview.attempts import Saves, saves_by_attempt
 from registry.overview.briefs import read_briefs
+from registry.overview.run_order import SORTS
 from registry.overview.runs import count_registry, get_run_overview, list_run_overviews, neighbours, saved_steps
 from registry.overview.scores import count_scores, metrics_of_run, scores_of_run
 from registry.overview.starts import TO_SERVE, TO_TRAIN, has_way_back, newest_pair
@@ -47,7 +48,7 @@ def test_pages_of_runs_meet_every_run_once_also_those_without_checkpoints(sessio
     runs = [make_run(session, project, parameter_count=None if n % 2 else n + 1) for n in range(9)]
     for number, run in enumerate(runs[:6]):
         make_checkpoint(session, run, 1, saved_at=at(f"2026-11-0{number // 2 + 1}"))  # two of each time
-    for sort in ("saved", "name", "checkpoints", "size"):
+    for sort in (sign + name for name in SORTS for sign in ("", "-")):
         seen: list[int] = []
         after = None
         while True:

@@ -33,6 +33,13 @@ class ParentUnknown(Invalid):
     title = "A parent is not registered"
 
 
+# Said whether or not another project has it: a token for one project must not find out about the others.
+WITHIN_ONE_PROJECT: Final = (
+    "Lineage stays within one project, since tokens may be for one only: a parent that another project has is recorded "
+    "here as well, at the same place, and named by its id here"
+)
+
+
 class LineageCycle(Invalid):
     code = "lineage-cycle"
     title = "A checkpoint cannot come from itself"
@@ -63,7 +70,9 @@ def link_parents(session: Session, project_id: int, edges: Sequence[Edge]) -> No
     for edge in edges:
         if edge.parent_id not in projects:
             message = f"this project has no checkpoint {to_text(edge.parent_id)}"
-            raise ParentUnknown(f"A parent is unknown: {message}.", errors=[FieldError("/parents", message)])
+            raise ParentUnknown(
+                f"A parent is unknown: {message}. {WITHIN_ONE_PROJECT}.", errors=[FieldError("/parents", message)]
+            )
     _refuse_circles(session, project_id, edges)
     at: datetime = now()
     insert_missing(

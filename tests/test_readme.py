@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from cairn.cli.app import SUMMARIES
 
 from demo.load import load_demo
 from tests.client.live import running_service
@@ -82,3 +83,26 @@ def test_the_examples_of_record_your_own_checkpoints_run(environment: dict[str, 
     shown = run(["cairn", "run", "show", "llm/7b-v3"], environment, tmp_path)
     assert "7b-v3 · 1 · 41000" in shown
     assert "7b-v3 · 1 · 42000" in shown
+
+
+def test_the_training_loop_records_and_its_run_can_be_resumed(environment: dict[str, str], tmp_path: Path) -> None:
+    ((language, loop), (_, shell)) = blocks("In a training loop")
+    assert language == "python"
+    flushed = "run.flush(60)\nrun.finish()"
+    run([sys.executable, "-W", "error", "-c", loop.replace("run.finish()", flushed)], environment, tmp_path)
+    shown = run(["cairn", "run", "show", "llm/7b-v4"], environment, tmp_path)
+    assert "7b-v4 · 1 · 100" in shown
+    stopped = subprocess.run(
+        ["bash", "-c", shell.replace("python train.py", "echo started")],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (stopped.returncode, stopped.stdout) == (1, "")  # no copy is on this host: nothing starts over it
+
+
+def test_every_command_of_the_cli_has_its_line() -> None:
+    lines = re.findall(r"^\| `cairn (\w+)` \| (.+) \|$", README, re.M)
+    assert {name: f"{text}." for name, text in lines} == SUMMARIES

@@ -19,9 +19,9 @@ Conditions = Annotated[list[FreeObject], Field(max_length=100)]
 class SearchIn(Shape):
     """A question in words, or conditions, each on a capability, a benchmark or a field; or `like`, a checkpoint.
 
-    `like` finds those with the same strengths and weaknesses. `order` puts the newest or oldest first among those that
-    meet everything. `population` is whom percentiles are among: the `project`, or `reference:pythia`, published figures
-    for one large run that has nobody to be ranked among.
+    `like` finds those with the same strengths and weaknesses. `order` puts the newest, the oldest or the lowest
+    loss first among those that meet everything. `population` is whom percentiles are among: the `project`, or
+    `reference:pythia`, published figures for one large run that has nobody to be ranked among.
 
     `{"capability": "math", "relation": "strong", "threshold": 0.8}`, `{"benchmark": "gsm8k", "relation": ">=", …}`.
     """
@@ -30,7 +30,7 @@ class SearchIn(Shape):
     conditions: Conditions | None = None
     like: Id | None = None
     project: ShortName | None = None
-    order: Literal["match", "newest", "oldest"] | None = None
+    order: Literal["match", "newest", "oldest", "lowest_loss"] | None = None
     population: PopulationName = "project"
     limit: Annotated[int, Field(ge=1, le=1_000)] = 20
 
@@ -114,13 +114,14 @@ class EvidenceOut(Answer):
 
 
 class ResultOut(Answer):
-    """`score`: the least over the conditions, 1 at best. `same_run`: other results of the same run."""
+    """`score`: the least over the conditions, 1 at best. `same_run`: other results of its run. `loss`: as recorded."""
 
     checkpoint: CheckpointRef
     score: float
     on_front: bool
     evidence: list[EvidenceOut]
     same_run: list[Id]
+    loss: Number | None
 
     @classmethod
     def from_result(cls, row: SearchResult) -> Self:
@@ -130,6 +131,7 @@ class ResultOut(Answer):
             on_front=row.on_front,
             evidence=[EvidenceOut.from_evidence(each) for each in row.evidence],
             same_run=list(row.same_run),
+            loss=row.loss,
         )
 
 

@@ -75,6 +75,7 @@ class Served:
     checkpoint: CheckpointIdentity
     terms: Terms
     sentence: str
+    is_beaten: bool = False  # the first candidate scores better by more than the errors allow
 
 
 @dataclass(frozen=True, slots=True)

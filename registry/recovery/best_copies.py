@@ -11,7 +11,8 @@ from sqlalchemy.orm import Session
 from registry.evals.arrays import read_arrays
 from registry.evals.percentiles import Booleans, Floats, Integers
 from registry.filters import tables
-from registry.recovery.ranking import p_ok
+from registry.recovery.drills.of_runs import Drills
+from registry.recovery.proofs import EVIDENCE, TIERS, VERIFICATIONS, Proofs, proofs_of
 from registry.recovery.restore_time import (
     FIXED_SECONDS,
     LOAD_SECONDS,
@@ -24,9 +25,7 @@ from registry.recovery.restore_time import (
 from registry.types import Tier
 
 _CHECKPOINT, _REPLICA = tables.checkpoint, tables.replica
-TIERS: Final = (*Tier,)
-_VERIFICATIONS: Final = {"unverified": 0, "verified": 1, "corrupt": 2}
-_VERIFIED, _CORRUPT = _VERIFICATIONS["verified"], _VERIFICATIONS["corrupt"]
+_CORRUPT: Final = VERIFICATIONS.index("corrupt")
 _WHOLE: Final = 4  # a bit beside the verification; the tier is written above both
 
 
@@ -39,18 +38,23 @@ class BestCopies:
 
     there: Booleans
     replicas: Integers
-    verified: Booleans
+    proofs: Proofs
     seconds: Floats
     slow: Floats
     unusable: "_Copies"
+    drills: Drills
 
     def evidence(self, row: int) -> str:
         """The best evidence that the copy restores, as a key of P_OK."""
-        return "verified hash" if self.verified[row] else "none"
+        return EVIDENCE[int(self.proofs.evidence[row])]
+
+    def tried(self, row: int) -> tuple[int, int]:
+        """How many drills of the copy's tier and format passed, and failed."""
+        return int(self.proofs.passed[row]), int(self.proofs.failed[row])
 
     def chances(self, rows: Integers) -> Floats:
         """How likely a restore works, of the copies at these rows."""
-        return _chances(self.verified[rows])
+        return self.proofs[rows].chances
 
     def why_none(self, checkpoint_id: int) -> str:
         """Why the checkpoint has no copy to be loaded from."""
@@ -59,6 +63,9 @@ class BestCopies:
             return "no copy of it is recorded as present"
         if (self.unusable.verifications[mine] == _CORRUPT).any():
             return "its only copies are corrupt"
+        for replica_id in self.unusable.replicas[mine].tolist():
+            if replica_id in self.drills.last and self.drills.last[replica_id].is_unreadable:
+                return self.drills.last[replica_id].words
         if self.unusable.whole[mine].all():
             return "its only copies are suspect: what loaded them failed alike each time"
         return "its only copy is partial: the parts do not cover every rank"
@@ -88,17 +95,28 @@ class _Copies:
 
 
 def best_copies(
-    session: Session, project_id: int, of: ColumnElement[bool], suspect: Collection[int], ids: Integers
+    session: Session,
+    project_id: int,
+    of: ColumnElement[bool],
+    suspect: Collection[int],
+    ids: Integers,
+    drills: Drills,
 ) -> BestCopies:
     """Of the checkpoints `ids`; `of` is the condition that picks them, `suspect` are copies by their id."""
     copies = _Copies.read(session, project_id, of)
     usable = copies.whole & (copies.verifications != _CORRUPT)
-    if suspect:
-        usable &= ~np.isin(copies.replicas, np.fromiter(suspect, np.int64, len(suspect)))
+    if barred := [*suspect, *drills.unreadable]:
+        usable &= ~np.isin(copies.replicas, np.array(barred, dtype=np.int64))
     unusable, copies = copies[~usable], copies[usable]
     seconds, slow = restore_seconds(copies.tiers, copies.bytes)
-    verified = copies.verifications == _VERIFIED
-    order = _best_first(copies, seconds, verified)
+    proofs = proofs_of(
+        *(session, project_id, of, drills),
+        checkpoints=copies.checkpoints,
+        replicas=copies.replicas,
+        tiers=copies.tiers,
+        verifications=copies.verifications,
+    )
+    order = _best_first(copies, seconds, proofs)
     owners, first = np.unique(copies.checkpoints[order], return_index=True)
     best = order[first]
     at = np.minimum(np.searchsorted(owners, ids), max(len(owners) - 1, 0))
@@ -107,14 +125,15 @@ def best_copies(
     return BestCopies(
         there=there,
         replicas=_along(there, copies.replicas[rows], 0),
-        verified=_along(there, verified[rows], False),
+        proofs=proofs[rows].along(there),
         seconds=_along(there, seconds[rows], np.nan),
         slow=_along(there, slow[rows], np.nan),
         unusable=unusable,
+        drills=drills,
     )
 
 
-def _best_first(copies: _Copies, seconds: Floats, verified: Booleans) -> Integers:
+def _best_first(copies: _Copies, seconds: Floats, proofs: Proofs) -> Integers:
     """The places of the copies by checkpoint; of several of one the best evidence first, then the fastest.
 
     Local disks only where nothing else is as good, since nodes are lost.
@@ -125,7 +144,7 @@ def _best_first(copies: _Copies, seconds: Floats, verified: Booleans) -> Integer
     return np.lexsort(
         (
             *(copies.replicas, np.where(np.isnan(seconds), np.inf, seconds)),
-            *(-_chances(verified), copies.tiers == TIERS.index(Tier.LOCAL), copies.checkpoints),
+            *(-proofs.chances, copies.tiers == TIERS.index(Tier.LOCAL), copies.checkpoints),
         )
     )
 
@@ -137,7 +156,7 @@ def copies_select(project_id: int, of: ColumnElement[bool]) -> Select[Any]:
     """
     tier = case({each.value: place << 3 for place, each in enumerate(TIERS)}, value=_REPLICA.c.tier)
     whole = case((_REPLICA.c.state == "present", _WHOLE), else_=0)
-    verification = case(_VERIFICATIONS, value=_REPLICA.c.verification)
+    verification = case({name: place for place, name in enumerate(VERIFICATIONS)}, value=_REPLICA.c.verification)
     checkpoints = select(_CHECKPOINT.c.id).where(_CHECKPOINT.c.project_id == project_id, of)
     return select(
         *(_REPLICA.c.checkpoint_id, _REPLICA.c.id, func.coalesce(_REPLICA.c.bytes, -1), tier + whole + verification)
@@ -146,10 +165,6 @@ def copies_select(project_id: int, of: ColumnElement[bool]) -> Select[Any]:
         _REPLICA.c.checkpoint_id.in_(checkpoints),
         _REPLICA.c.state.in_(("present", "partial")),
     )
-
-
-def _chances(verified: Booleans) -> Floats:
-    return np.where(verified, p_ok("verified hash"), p_ok("none"))
 
 
 def restore_seconds(tiers: Integers, sizes: Integers) -> tuple[Floats, Floats]:

@@ -5,7 +5,7 @@ part of it is known to be there, since a local disk goes with its node.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlalchemy import select
@@ -55,12 +55,16 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A copy, whether it can be used, and the time of a restore from it; `reason` why not, or what to know of it."""
+    """A copy, whether it can be used, and the time of a restore from it; `reason` why not, or what to know of it.
+
+    `awaits`: the hosts that can use it, where nothing is against it but that nobody said whether they are there.
+    """
 
     place: Place
     feasible: bool
     reason: str
     time: RestoreTime | None
+    awaits: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,10 @@ def _weigh(place: Place, wanted: Wanted) -> Option:
     drilled = wanted.drilled.get(place.replica_id, UNDRILLED)
     time = restore_time(place.bytes, Tier(place.tier), measured=drilled.measured)
     why = _unusable(place, wanted) or _too_slow(place, time, wanted)
-    return Option(place, not why, why or _remark(place, time, wanted), time)
+    named = replace(wanted, hosts=place.hosts or None)
+    is_open = bool(why) and wanted.hosts is None and not (_unusable(place, named) or _too_slow(place, time, wanted))
+    awaits = place.hosts if is_open else frozenset()
+    return Option(place, not why, why or _remark(place, time, wanted), time, awaits)
 
 
 def _unusable(place: Place, wanted: Wanted) -> str:
@@ -160,13 +167,13 @@ def _out_of_reach(place: Place, wanted: Wanted) -> str:
     if not place.hosts:
         return "on whose disks it lies is not recorded"
     if wanted.hosts is None:
-        return f"whether {_listed(place.hosts)} still runs is not known; name the hosts that are there"
+        return f"whether {listed(place.hosts)} still runs is not known; name the hosts that are there"
     if gone := place.hosts - wanted.hosts:
-        return f"{_listed(gone)} is not among the hosts that are there"
+        return f"{listed(gone)} is not among the hosts that are there"
     if place.parts and wanted.is_resharded:
         return "each host holds only what its own ranks saved, and the layout changes"
     if not place.parts and len(wanted.hosts) > 1:
-        return f"only {_listed(place.hosts)} can read it, and {len(wanted.hosts)} hosts are to load it"
+        return f"only {listed(place.hosts)} can read it, and {len(wanted.hosts)} hosts are to load it"
     return ""
 
 
@@ -209,7 +216,8 @@ def minutes(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _listed(names: Collection[str]) -> str:
+def listed(names: Collection[str]) -> str:
+    """Some names for a sentence: the first three, and how many more."""
     shown = sorted(names)
     return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
 

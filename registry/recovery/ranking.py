@@ -12,9 +12,11 @@ import numpy as np
 
 from registry.evals.percentiles import Floats, Integers
 from registry.evals.verdict_words import Z_95
+from registry.wording import counted
 
 # [assumed] How likely a restore works, by the best evidence there is for the copy.
 P_OK = MappingProxyType({"drill": 0.99, "verified hash": 0.95, "size only": 0.80, "none": 0.60, "failed": 0.10})
+_EVIDENCE = {"drill": "a passed drill", "failed": "a failed drill", "size only": "a drill that only read it"}
 PRIOR_WEIGHT = 20  # the assumed figure counts as this many restores: Beta(19, 1) for a verified hash
 LEAST_P_OK_PRODUCTION = 0.9
 
@@ -151,6 +153,7 @@ def expected_minutes(
         "replay_minutes": replay,
         "p_ok": chance,
         "evidence": option.evidence,
+        **_drills(option),
         "fallback_step": float(behind) if fallback else None,
         "fallback_minutes": again + extra,
     }
@@ -174,6 +177,7 @@ def rank_lineup(
     fallbacks = lineup.fallbacks(seconds_per_step)
     minutes = lineup.expected(fallbacks, at_step, seconds_per_step)
     order = np.lexsort((-lineup.ids, -lineup.steps, np.where(np.isnan(minutes), np.inf, minutes)))
+    following = float(minutes[order[1]]) if len(order) > 1 else None
     scored = []
     for place in order[:limit].tolist():
         behind = int(fallbacks[place])
@@ -183,7 +187,9 @@ def rank_lineup(
         )
     ranked = []
     for rank, (each, terms) in enumerate(scored, 1):
-        ranked.append(Ranked(each.id, rank, terms, (*_minutes_told(terms), _training_change(each, terms, *scored[0]))))
+        ranked.append(
+            Ranked(each.id, rank, terms, (*_minutes_told(terms), _training_change(each, terms, *scored[0], following)))
+        )
     return ranked
 
 
@@ -194,7 +200,7 @@ def _minutes_told(terms: Terms) -> tuple[str, str, str]:
     """
     back = terms["fallback_step"]
     behind = f"step {back:.0f}" if isinstance(back, float) else "the start of the run"
-    chance = _chance_told(_number(terms["p_ok"]), terms["evidence"])
+    chance = _chance_told(terms)
     failing = f"If it does not load, {terms['fallback_minutes']:.0f} min more, from {behind}"
     if terms["expected_minutes"] is None:
         told = f"The time to restore is unknown; then {terms['replay_minutes']:.0f} min of replay"
@@ -206,14 +212,23 @@ def _minutes_told(terms: Terms) -> tuple[str, str, str]:
     return told, chance, failing
 
 
-def _chance_told(chance: float, evidence: float | str | None) -> str:
-    return f"A restore is assumed to work in {chance:.0%} of cases (evidence: {evidence})"
+def _chance_told(terms: Terms) -> str:
+    passed, failed = (_number(terms[name]) for name in ("drills_passed", "drills_failed"))
+    told = f"evidence: {_EVIDENCE.get(str(terms['evidence']), terms['evidence'])}"
+    if passed + failed:
+        told += f"; {passed:.0f} of {counted(int(passed + failed), 'drill')} of its tier and format passed"
+    return f"A restore is assumed to work in {_number(terms['p_ok']):.0%} of cases ({told})"
 
 
-def _training_change(option: TrainingOption, terms: Terms, leading: TrainingOption, best: Terms) -> str:
-    """A sentence: which evidence would put this option first, or take the first place from it."""
+def _training_change(
+    option: TrainingOption, terms: Terms, leading: TrainingOption, best: Terms, following: float | None
+) -> str:
+    """A sentence: which evidence would put this option first, or take the first place from it.
+
+    `following`: the expected minutes of the second; None where there is none.
+    """
     if option.id == leading.id:
-        return "A failed drill or a failed verification of this copy would take the first place from it"
+        return _first_told(option, terms, following)
     expected, least = terms["expected_minutes"], best["expected_minutes"]
     if not isinstance(least, float) or not isinstance(expected, float):
         return "The size of the copy, or a drill, would give it a restore time and a place"
@@ -224,6 +239,22 @@ def _training_change(option: TrainingOption, terms: Terms, leading: TrainingOpti
     if option.evidence != "drill" and drilled < least:
         return f"A passed drill would put it first, with {drilled:.1f} min"
     return f"Only if step {leading.step} did not load: no evidence of its own makes up for {replay:.0f} min of replay"
+
+
+def _first_told(option: TrainingOption, terms: Terms, following: float | None) -> str:
+    if following is None:
+        return "No other candidate is left, whatever is found out about it"
+    restore, replay, behind = (
+        _number(terms[name]) for name in ("restore_minutes", "replay_minutes", "fallback_minutes")
+    )
+    # Worth a try even so: the attempt costs its minutes, and going on with the next one costs more than it risks.
+    is_first_anyway = restore + replay + (1 - P_OK["failed"]) * behind < following
+    if option.evidence == "failed":
+        return f"It is first although a drill of it failed, since trying it costs {restore:.0f} min only"
+    if is_first_anyway and terms["expected_minutes"] is not None:
+        kept = f"a failed drill would not, since trying it costs {restore:.0f} min only"
+        return f"A failed verification of this copy would take the first place from it; {kept}"
+    return "A failed drill or a failed verification of this copy would take the first place from it"
 
 
 def _number(term: float | str | None) -> float:
@@ -255,8 +286,13 @@ def production_terms(option: ProductionOption) -> dict[str, float | str | None]:
         "composite_stderr": option.composite_stderr,
         "p_ok": p_ok(option.evidence, option.passed, option.failed),
         "evidence": option.evidence,
+        **_drills(option),
         "restore_minutes": option.restore_minutes,
     }
+
+
+def _drills(option: TrainingOption | ProductionOption) -> dict[str, float]:
+    return {"drills_passed": float(option.passed), "drills_failed": float(option.failed)}
 
 
 def surest(
@@ -289,7 +325,7 @@ def _production_told(
     chance = p_ok(option.evidence, option.passed, option.failed)
     if chance < LEAST_P_OK_PRODUCTION:
         told.append(
-            f"Not proven. {_chance_told(chance, option.evidence)}. Verify the copy or drill it before it serves"
+            f"Not proven. {_chance_told(production_terms(option))}. Verify the copy or drill it before it serves"
         )
     return *told, _production_change(option, bounds, best, rank)
 

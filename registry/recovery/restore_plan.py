@@ -12,7 +12,7 @@ from registry.checkpoints.rows import CheckpointIdentity
 from registry.incidents.suspicion import Suspicion, suspect_copies_of, suspects_of
 from registry.layout.cells import Verdict
 from registry.layout.resharding import CALLED, COUNTER_HOLDS, NOT_SAME_SUMS, Compatibility
-from registry.recovery.copies import Option, Wanted, minutes, read_places, tier_in_words, weigh_copies
+from registry.recovery.copies import Option, Wanted, listed, minutes, read_places, tier_in_words, weigh_copies
 from registry.recovery.drills.evidence import Proof, Reliability, read_evidence
 from registry.recovery.loadable import Facts, compatibility_of, is_counter, mixed_moments, read_facts
 from registry.recovery.replay import Replay, replay_of
@@ -124,6 +124,12 @@ def _sentence(obstacle: str, chosen: Option | None, copies: tuple[Option, ...], 
         return f"Do not restore it: {obstacle}."
     if not copies:
         return "It cannot be restored: no copy of it is recorded."
+    if chosen is None and (there := next((each for each in copies if each.awaits), None)) is not None:
+        hosts = listed(there.awaits)
+        return (
+            f"Only {hosts} can load it, from {tier_in_words(there.place.tier)}, {there.place.uri}. "
+            f"Whether {hosts} still runs is not known here: name the hosts that are there."
+        )
     if chosen is None:
         return f"No copy can be used. The nearest, on {tier_in_words(copies[0].place.tier)}: {copies[0].reason}."
     where = f"Restore it from {tier_in_words(chosen.place.tier)}, {chosen.place.uri}"

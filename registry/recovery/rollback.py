@@ -132,7 +132,9 @@ def _rank_training(view: View, rate: float, limit: int) -> list[Ranked]:
         def option(at: int, rows: Integers = rows) -> TrainingOption:
             row = int(rows[at])
             minutes = known(copies.seconds[row] / 60)
-            return TrainingOption(int(seen.ids[row]), int(seen.steps[row]), minutes, copies.evidence(row))
+            return TrainingOption(
+                *(int(seen.ids[row]), int(seen.steps[row]), minutes, copies.evidence(row)), *copies.tried(row)
+            )
 
         for each in rank_lineup(lineup, option, at_step, rate, limit - len(ranked)):
             if not mine and ranked:
@@ -162,6 +164,7 @@ def _rank_production(view: View, figures: Watched, limit: int) -> tuple[View, li
             known(errors[place]),
             known(copies.seconds[rows[place]] / 60),
             copies.evidence(int(rows[place])),
+            *copies.tried(int(rows[place])),
         )
         for place in best.tolist()
     ]

@@ -26,6 +26,7 @@ def sentence(told: Told, considered: int) -> str:
         said = [first, told.spike.sentence]
     else:
         said = [first]
+    said.append(_doubt(told.candidates[0]))
     if told.served is not None:
         said.append(f"{told.served.sentence}.")
     return " ".join(filter(None, said))
@@ -38,10 +39,22 @@ def headline(told: Told) -> str:
     best = told.candidates[0].checkpoint
     where = f"step {best.step} of {best.run.name} (attempt {best.attempt})."
     if told.onset is not None and not told.onset.is_established:
+        if told.served is not None and told.served.is_beaten:
+            better = f"step {best.step} scores better than what is served now"
+            return f"No fall is established over the run, but {better}. Go back to {where}"
         return f"{NO_FALL} {where}"
     if told.spike is not None and not told.spike.spike.recovered:
         return f"{told.spike.sentence} Go back to {where}"
     return f"Go back to {where}"
+
+
+def _doubt(first: Candidate) -> str:
+    """What to have ready where a drill of the first candidate failed; '' where none did."""
+    if first.terms["evidence"] != "failed":
+        return ""
+    behind = first.terms.get("fallback_step")
+    ready = f" Have step {behind:.0f} ready." if isinstance(behind, float) else ""
+    return f"The last drill of it failed, so it may not load.{ready}"
 
 
 def _nothing_left(told: Told, considered: int) -> str:

@@ -18,7 +18,7 @@ def served_beside(view: View, target: CheckpointIdentity, figures: Watched, firs
     if first.checkpoint.id == target.id:
         return Served(target, ours, "It is the first candidate itself")
     theirs = terms_of(view, first.checkpoint, figures)
-    return Served(target, ours, _difference(ours, theirs, target.step, first.checkpoint.step))
+    return Served(target, ours, *_difference(ours, theirs, target.step, first.checkpoint.step))
 
 
 def terms_of(view: View, checkpoint: CheckpointIdentity, figures: Watched) -> Terms:
@@ -34,6 +34,7 @@ def terms_of(view: View, checkpoint: CheckpointIdentity, figures: Watched) -> Te
         _known(errors[0]),
         None if row is None else _known(view.copies.seconds[row] / 60),
         "none" if row is None else view.copies.evidence(row),
+        *((0, 0) if row is None else view.copies.tried(row)),
     )
     nothing = {} if row is not None else {"p_ok": None, "evidence": None}
     bad = None if p_bad is None or not len(rows) else _known(p_bad[rows[0]])
@@ -44,19 +45,20 @@ def _known(number: float) -> float | None:
     return None if np.isnan(number) else float(number)
 
 
-def _difference(ours: Terms, theirs: Terms, served: int, first: int) -> str:
-    """Whether step `first` scores better than what is served, as far as errors let anybody tell."""
+def _difference(ours: Terms, theirs: Terms, served: int, first: int) -> tuple[str, bool]:
+    """Whether step `first` surely scores better than what is served: in words, and as yes or no."""
     mine, other = ours["composite"], theirs["composite"]
     if not isinstance(mine, float) or not isinstance(other, float):
-        return (
-            f"Step {served}, served now, and step {first} cannot be compared: not both have a comparable finite score"
-        )
+        both = "not both have a comparable finite score"
+        return f"Step {served}, served now, and step {first} cannot be compared: {both}", False
     errors = (ours["composite_stderr"], theirs["composite_stderr"])
     told = f"{100 * other:.1f} points at step {first} and {100 * mine:.1f} at step {served}, which is served now"
     if not all(isinstance(each, float) for each in errors):
-        return f"No difference can be told, since an error is unknown: {told}"
+        return f"No difference can be told, since an error is unknown: {told}", False
     spread = sum(each**2 for each in errors if isinstance(each, float)) ** 0.5
+    apart = f"{100 * (other - mine):+.1f} ± {100 * spread:.1f}"
     if abs(other - mine) <= Z_95 * spread:
-        return f"No difference can be told between {told}: {100 * (other - mine):+.1f} ± {100 * spread:.1f}"
+        return f"No difference can be told between {told}: {apart}", False
     better = "better" if other > mine else "worse"
-    return f"Going back scores {better} by {100 * abs(other - mine):.1f} ± {100 * spread:.1f} points: {told}"
+    size = f"{100 * abs(other - mine):.1f} ± {100 * spread:.1f}"
+    return f"Going back scores {better} by {size} points: {told}", other > mine

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from registry.checkpoints.rows import CheckpointIdentity
 from registry.evals.percentiles import Integers
 from registry.recovery.answers import Candidate, Excluded, Served, SpikeFound, WatchedOnset, WatchedPoint
+from registry.recovery.drills.shapes import FAILED
 from registry.recovery.eligible import TRAINING, reason_of
 from registry.recovery.ranking import NO_FIGURE, Ranked, Terms
 from registry.recovery.served import served_beside
@@ -170,6 +171,7 @@ def _candidate(view: View, ranked: Ranked, row: int, shown: Shown, copy: Copy) -
     }
     fit = view.judged.fits.get(row)
     notes = [fit.words] if fit is not None and fit.words else []
+    notes += _drills_told(view, ranked.id, row)
     if copy.tier == "local":
         notes.append(
             f"its copy is on the local disks of {copy.host or 'hosts nobody named'}: usable while they survive"
@@ -180,6 +182,17 @@ def _candidate(view: View, ranked: Ranked, row: int, shown: Shown, copy: Copy) -
         notes.append(f"it belongs to run {identity.run.name}, which this one came from or served before")
     sentences = [f"{note[0].upper()}{note[1:]}" for note in notes]
     return Candidate(identity, ranked.rank, terms, (*ranked.reasons, *sentences), copy)
+
+
+def _drills_told(view: View, checkpoint_id: int, row: int) -> list[str]:
+    """How the last drill of its copy went, and the last one of which nobody said which copy it tried."""
+    drills = view.copies.drills
+    own = drills.last.get(int(view.copies.replicas[row]))
+    told = [] if own is None else [own.words if own.verdict == FAILED else f"its copy was {own.words}"]
+    other = drills.unnamed.get(checkpoint_id)
+    if other is not None and other.verdict == FAILED:
+        told.append(f"a drill that names no copy failed on {other.day}: {other.reason}")
+    return told
 
 
 def _excluded(session: Session, view: View, rows: Integers, shown: Shown) -> tuple[Excluded, ...]:

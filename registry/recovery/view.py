@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from registry.evals.percentiles import Floats, Integers
 from registry.models import Layout
 from registry.recovery.best_copies import BestCopies, best_copies
+from registry.recovery.drills.of_runs import read_drills
 from registry.recovery.eligible import NEEDED, TRAINING, Judged, Question, judge
 from registry.recovery.losses import read_loss
 from registry.recovery.onset import Onset
@@ -78,8 +79,9 @@ def look_at(session: Session, scope: Scope, asked: Asked, capabilities: Capabili
         layouts=asked.target_layout is not None,
     )
     suspect, suspect_copies = suspected(session, scope.project_id)
-    copies = best_copies(session, scope.project_id, in_scope(scope), suspect_copies, seen.ids)
     run_ids = list(dict.fromkeys([*scope.runs, *np.unique(seen.runs).tolist()]))
+    drills = read_drills(session, scope.project_id, run_ids)
+    copies = best_copies(session, scope.project_id, in_scope(scope), suspect_copies, seen.ids, drills)
     watched = read_watched(session, scope.project_id, run_ids, asked.watch) if asked.watch is not None else None
     path = live_path(seen)
     onset, bad, why = scan(watched, seen.steps[path], seen.ids[path]) if watched is not None else (None, None, "")

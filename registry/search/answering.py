@@ -8,12 +8,11 @@ from functools import partial
 import numpy as np
 from sqlalchemy.orm import Session
 
-from registry.checkpoints.rows import CheckpointIdentity, CheckpointRow, read_rows
+from registry.checkpoints.rows import CheckpointRow, read_rows
 from registry.evals.catalogue import catalogue
 from registry.evals.percentiles import MINIMUM_CHECKPOINTS, MINIMUM_RUNS, Floats, Integers
 from registry.evals.population.against import Against
 from registry.evals.population.keeping import population_of
-from registry.evals.population.table import Part
 from registry.evals.references import PREFIX, Reference
 from registry.filters.query import prepare
 from registry.search.answers import CapabilityPopulation, Interpretation, Population, SearchAnswer, SearchResult
@@ -22,8 +21,9 @@ from registry.search.contrast import Key, best_first
 from registry.search.evaluation import Evaluation, evaluate
 from registry.search.evidence import evidence_of
 from registry.search.fields import BATCH, MAX_CHECKED, checked, checked_all, count_fields, field_ids
+from registry.search.ordering import in_order, order_warnings
 from registry.search.pool import Pool, pool_of
-from registry.search.reading import MATCH, NEWEST, OLDEST, Reading
+from registry.search.reading import MATCH, NEWEST, Reading
 from registry.types import CheckpointState, Direction
 from registry.wording import counted, was
 
@@ -43,19 +43,21 @@ def answer(
     incomplete = shown[:0] if len(shown) else _incomplete(session, found, limit)
     ids = found.table.checkpoints
     rows_of = _live(session, ids[np.concatenate([shown, incomplete])].tolist())
-    identities = {number: row.checkpoint for number, row in rows_of.items()}
-    live = np.fromiter(identities, np.int64, len(identities))
+    live = np.fromiter(rows_of, np.int64, len(rows_of))
     shown, incomplete = (rows[np.isin(ids[rows], live)] for rows in (shown, incomplete))
-    results = _results(found, shown, identities, pool.on_front(shown), pool.least(shown).tolist())
-    others = _results(found, incomplete, identities, [False] * len(incomplete), [0.0] * len(incomplete))
+    met = pool.strict and bool(len(shown))
+    some_meet = met or bool(pool_of(found.held, found.allowed.rows, strict=True).size)
+    results = _results(found, shown, rows_of, pool.on_front(shown), pool.least(shown).tolist())
+    others = _results(found, incomplete, rows_of, [False] * len(incomplete), [0.0] * len(incomplete))
     return SearchAnswer(
         Interpretation(
             found.conditions, (*reading.unparsed, *found.unranked), found.resolved, reading.order, found.left_out
         ),
         _with_warnings(
-            _population(found, reference), _time_warnings(reading, [rows_of[each] for each in ids[shown].tolist()])
+            _population(found, reference),
+            order_warnings(reading, [rows_of[each] for each in ids[shown].tolist()], met=met, some_meet=some_meet),
         ),
-        pool.strict and bool(len(shown)),
+        met,
         _with_same_run(results),
         others,
     )
@@ -91,30 +93,31 @@ def _first(
 ) -> tuple[Integers, bool]:
     """The pool's first that meet the rest as well, and whether all of the pool was looked at."""
     if not rest:
-        return _best(found, pool, order, limit), True
+        return _best(session, found, pool, order, limit), True
     shown = np.empty(0, dtype=np.int64)
-    for batch in _batches(found, pool, order):
+    for batch in _batches(session, found, pool, order):
         shown = np.concatenate([shown, checked(session, found.table, batch, rest, found.population.project_ids)])
         if len(shown) >= limit:
             break
     return shown[:limit], pool.size <= MAX_CHECKED
 
 
-def _batches(found: Evaluation, pool: Pool, order: str) -> Iterator[Integers]:
+def _batches(session: Session, found: Evaluation, pool: Pool, order: str) -> Iterator[Integers]:
     """The best that are checked at most, a batch at a time: the first is often all that is asked for."""
-    yield _best(found, pool, order, BATCH)
-    candidates = _best(found, pool, order, MAX_CHECKED)
+    yield _best(session, found, pool, order, BATCH)
+    candidates = _best(session, found, pool, order, MAX_CHECKED)
     for start in range(BATCH, len(candidates), BATCH):
         yield candidates[start : start + BATCH]
 
 
-def _best(found: Evaluation, pool: Pool, order: str, most: int) -> Integers:
+def _best(session: Session, found: Evaluation, pool: Pool, order: str, most: int) -> Integers:
     """The first rows of the pool: by the least and the mean of their scores, then by how far comparisons are met.
 
-    Who asks for the newest gets those that meet everything by time; the nearest are always in the order of nearness.
+    Who asks for the newest, or for the lowest loss, gets those that meet everything in that order; the nearest are
+    always in the order of nearness.
     """
     if order != MATCH and pool.strict:
-        return best_first(np.flatnonzero(pool.there), [_times(found, order)], found.table.checkpoints, most)
+        return in_order(session, found, np.flatnonzero(pool.there), order, most)
     margins = partial(_margins, found)
     keys: list[Key] = [margins] if pool.is_level else [_rounded(pool.least), _rounded(pool.mean), margins]
     return best_first(pool.candidates(most), keys, found.table.checkpoints, most)
@@ -122,12 +125,6 @@ def _best(found: Evaluation, pool: Pool, order: str, most: int) -> Integers:
 
 def _rounded(score: Key) -> Key:
     return lambda rows: np.round(score(rows), 12)
-
-
-def _times(found: Evaluation, order: str) -> Key:
-    saved = found.population.rows.saved_at
-    own = saved[found.table.rows] if isinstance(found.table, Part) else saved
-    return lambda rows: own[rows] if order == NEWEST else -own[rows]
 
 
 def percentiles_of(session: Session, project_ids: Collection[int], capability: str) -> Mapping[int, float] | None:
@@ -147,13 +144,12 @@ def percentiles_of(session: Session, project_ids: Collection[int], capability: s
 def _by_fields(session: Session, project_ids: Collection[int], reading: Reading, limit: int) -> SearchAnswer:
     fields = [condition for condition in reading.conditions if isinstance(condition, FieldCondition)]
     size = count_fields(session, project_ids, fields)
-    shown = field_ids(session, project_ids, fields, newest=limit, oldest=reading.order == OLDEST)
-    rows = list(_live(session, shown).values())
-    results = [SearchResult(row.checkpoint, 1.0, True, ()) for row in rows]
-    order = OLDEST if reading.order == OLDEST else NEWEST
+    order = NEWEST if reading.order == MATCH else reading.order
+    rows = list(_live(session, field_ids(session, project_ids, fields, first=limit, order=order)).values())
+    results = [SearchResult(row.checkpoint, 1.0, True, (), loss=row.loss) for row in rows]
     return SearchAnswer(
         Interpretation(reading.conditions, reading.unparsed, {}, order),
-        Population(size, warnings=_time_warnings(reading, rows)),
+        Population(size, warnings=order_warnings(reading, rows, met=bool(rows), some_meet=size > 0)),
         bool(results),
         _with_same_run(results),
     )
@@ -195,14 +191,15 @@ def _incomplete(session: Session, found: Evaluation, limit: int) -> Integers:
 def _results(
     found: Evaluation,
     rows: Integers,
-    identities: Mapping[int, CheckpointIdentity],
+    rows_of: Mapping[int, CheckpointRow],
     front: Sequence[bool],
     scores: Sequence[float],
 ) -> tuple[SearchResult, ...]:
-    checkpoints = [identities[number] for number in found.table.checkpoints[rows].tolist()]
-    each = zip(checkpoints, scores, front, evidence_of(found, rows), strict=True)
+    shown = [rows_of[number] for number in found.table.checkpoints[rows].tolist()]
+    each = zip(shown, scores, front, evidence_of(found, rows), strict=True)
     return tuple(
-        SearchResult(checkpoint, round(score, 6), label, evidence) for checkpoint, score, label, evidence in each
+        SearchResult(row.checkpoint, round(score, 6), label, evidence, loss=row.loss)
+        for row, score, label, evidence in each
     )
 
 
@@ -211,19 +208,6 @@ def _live(session: Session, ids: Sequence[int]) -> dict[int, CheckpointRow]:
     rows = read_rows(session, prepare(session, project_ids=None), ids)
     committed = CheckpointState.COMMITTED.value
     return {row.checkpoint.id: row for row in rows if row.state == committed and not row.superseded}
-
-
-def _time_warnings(reading: Reading, shown: Sequence[CheckpointRow]) -> tuple[str, ...]:
-    """Where a question speaks of time, and nobody said when what is shown was saved."""
-    of_time = any(isinstance(each, FieldCondition) and each.field == "saved_at" for each in reading.conditions)
-    assumed = sum(row.saved_at_assumed for row in shown)
-    if not assumed or not (of_time or reading.order != MATCH):
-        return ()
-    whose = "it was" if assumed == 1 else "they were"
-    return (
-        f"Of {counted(len(shown), 'result')}, {assumed} {'does' if assumed == 1 else 'do'} not say when {whose} saved: "
-        "the time when the record arrived stands for it.",
-    )
 
 
 def _with_warnings(population: Population, warnings: tuple[str, ...]) -> Population:
@@ -295,10 +279,13 @@ def _warnings(found: Evaluation) -> list[str]:
             warnings.append(f"No checkpoint has a score of {condition.benchmark}: that is unknown, not low.")
         elif not held.known.any():
             warnings.append(f"No score of {condition.benchmark} is a finite number: none is ranked.")
+    for name in found.unranked:
+        told = "it was not evaluated, which is neither strong nor weak"
+        odd = f"No score of {name} can be ranked: none is finite, or the best is in the middle. Compare by number."
+        warnings.append(f"No checkpoint has a score of {name}: {told}." if name in found.unevaluated else odd)
     warnings += [
-        f"No checkpoint has a score of {name}: it was not evaluated, which is neither strong nor weak."
-        if name in found.unevaluated
-        else f"Too few scores of {name} to say where 'strong' or 'weak' begins: compare it with a number."
-        for name in found.unranked
+        f"{name}: {counted(count, 'score')} {'is' if count == 1 else 'are'} too few, or too alike, for one to stand as "
+        "far apart as was asked; the nearest are shown."
+        for name, count in found.beyond.items()
     ]
     return warnings

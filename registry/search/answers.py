@@ -43,7 +43,7 @@ class Evidence:
 class SearchResult:
     """`score`: the least over the conditions, 1 at best. `on_front`: no other is better in one and as good in all.
 
-    `same_run`: the ids of other results that are of the same run.
+    `same_run`: the ids of other results that are of the same run. `loss` is the one recorded with the checkpoint.
     """
 
     checkpoint: CheckpointIdentity
@@ -51,6 +51,7 @@ class SearchResult:
     on_front: bool
     evidence: tuple[Evidence, ...]
     same_run: tuple[int, ...] = ()
+    loss: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ class Interpretation:
     """How the query was understood. `resolved`: for each benchmark, the metric and filter that were read; `left_out`:
     the projects that have the benchmark as another score only.
 
-    `order`: what comes first among those that meet everything: the best `match`, the `newest` or the `oldest`.
+    `order`: what comes first among those that meet everything: the best `match`, the `newest`, the `oldest` or the
+    `lowest_loss`.
     """
 
     conditions: tuple[Condition, ...]

@@ -16,15 +16,16 @@ from registry.types import Direction
 _SPELLINGS: Final = (
     ("!=", "!= | <> | ≠ | not equal to | 不等于"),
     (">=", ">= | ≥ | => | at least | no less than | not less than | no lower than | not lower than | not below"),
+    (">=", "reaches | reached | reach | reaching | hits | hit | 达到 | 达到了"),
     (">=", "no fewer than | no worse than | 大于等于 | 不低于 | 不小于 | 不少于 | 至少 | 起码 | 大于或等于"),
     ("<=", "<= | ≤ | =< | at most | no more than | not more than | no higher than | not higher than | not above"),
     (">=", "greater than or equal to | more than or equal to | higher than or equal to | larger than or equal to"),
     ("<=", "less than or equal to | lower than or equal to | smaller than or equal to | fewer than or equal to"),
     ("<=", "up to | not over | 小于等于 | 不高于 | 不超过 | 不大于 | 不多于 | 至多 | 最多 | 小于或等于"),
-    ("+", "better than | 优于 | 好于 | 胜过"),
+    ("+", "beats | beat | beating | better than | 优于 | 好于 | 胜过"),
     ("-", "worse than | 差于 | 不如"),
     (">", "> | above | over | more than | greater than | higher than | larger than | bigger than | beyond"),
-    (">", "exceeding | exceeds | exceed | 大于 | 高于 | 超过 | 多于 | 超出"),
+    (">", "exceeding | exceeds | exceed | 大于 | 高于 | 超过 | 多于 | 超出 | 突破 | 过了 | 过"),
     ("<", "< | below | under | less than | lower than | smaller than | fewer than | 小于 | 低于 | 少于 | 不足 | 不到"),
     ("=", "== | = | equal to | equals | exactly | 等于 | 恰好 | 恰为"),
 )
@@ -68,6 +69,7 @@ _REVERSED = re.compile(
     rf"(?<![a-z0-9_.,%]){_NUMBER}\s*{_SIGN}\s*(?P<name>[a-z][a-z0-9_+.\-@]*(?: [a-z0-9_+.\-@]+){{0,3}})"
 )
 _SECOND = re.compile(rf"\s*{_SIGN}\s*{_NUMBER}")
+_ONLY_PERCENT: Final = ("过", "过了")
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -95,6 +97,8 @@ def _take(
         return None
     gap = draft.low[start + len(found[0]) : match.start()]
     others = _named_with(draft.low, start, known) if _BOTH.search(gap) else []
+    if match["operator"] in _ONLY_PERCENT and not match["percent"]:
+        return None  # 训练过 5 万步 is no comparison
     operator = _OPERATORS.get(match["operator"]) or _POSTFIXES[match["operator"]]
     for begin, stop, named in (*others, (start, end, found)):
         value = _on_scale(*named, read_quantity(match["number"]), bool(match["percent"]))
@@ -177,8 +181,16 @@ def _on_scale(written: str, subject: Subject, value: float, percent: bool) -> fl
 def _condition(written: str, subject: Subject, operator: str, value: float) -> FieldCondition | BenchmarkCondition:
     if isinstance(subject, str):
         whole = subject in ("step", "tokens_seen", "run.parameter_count")
-        plain = {"+": ">", "-": "<"}.get(operator, operator)
-        return FieldCondition(subject, plain, math.floor(value) if whole and value == math.floor(value) else value)
+        if operator in "+-":
+            operator = _better_field(written, subject, operator)
+        return FieldCondition(subject, operator, math.floor(value) if whole and value == math.floor(value) else value)
     if operator in "+-":
         operator = ">" if (operator == "+") == (subject.benchmark.direction is not Direction.LOWER) else "<"
     return BenchmarkCondition(subject.benchmark.name, operator, float(value), subject.metric)
+
+
+def _better_field(written: str, field: str, operator: str) -> str:
+    """Which way 'better than' points: of the fields it says so of the loss only."""
+    if field != "loss":
+        raise UnreadableQuery(f"No {written} is better than another: say whether it should be above or below.")
+    return "<" if operator == "+" else ">"

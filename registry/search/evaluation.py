@@ -59,6 +59,7 @@ class Evaluation:
     unranked: tuple[str, ...]
     unevaluated: tuple[str, ...]
     sized: bool
+    beyond: Mapping[str, int]  # benchmarks of which no score is as high, or as low, as was asked: how many there are
 
     def ranks(self, condition: BenchmarkCondition) -> Floats:
         """The percentiles in the column of a benchmark condition."""
@@ -90,7 +91,7 @@ def evaluate(
         table = Against(population, reference)
     left = [condition for condition in fields if not (sized and condition.field == SIZE_FIELD)]
     rankings = {name: table.ranking(name) for name in dict.fromkeys(capabilities)}
-    plain, unranked = _resolve(table, conditions, where)
+    plain, unranked, beyond = _resolve(table, conditions, where)
     scored = tuple(condition for condition in plain if isinstance(condition, CapabilityCondition | BenchmarkCondition))
     places = {
         each: place
@@ -113,6 +114,7 @@ def evaluate(
             each.benchmark for each in conditions if isinstance(each, StandingCondition) and where[_key(each)] is None
         ),
         sized=sized,
+        beyond=beyond,
     )
 
 
@@ -173,35 +175,46 @@ def _table(
 
 def _resolve(
     table: Table, conditions: Sequence[Condition], where: Mapping[tuple[str, ...], int | None]
-) -> tuple[tuple[Condition, ...], tuple[str, ...]]:
-    """Write 'strong gsm8k' as a comparison with the score that stands there; the names of which that cannot be said."""
+) -> tuple[tuple[Condition, ...], tuple[str, ...], dict[str, int]]:
+    """(the conditions, with 'strong gsm8k' written as a comparison with the score that stands there, the names of which
+    that cannot be said, those of which no score stands there, with how many there are)."""
     plain: list[Condition] = []
     unranked: list[str] = []
+    beyond: dict[str, int] = {}
     for condition in conditions:
+        place = where[_key(condition)] if isinstance(condition, StandingCondition) else None
         if not isinstance(condition, StandingCondition):
             plain.append(condition)
-        elif comparison := _standing(table, condition, where[_key(condition)]):
-            plain.append(comparison)
-        else:
+        elif place is None or (standing := _standing(table, condition, place)) is None:
             unranked.append(condition.benchmark)
-    return tuple(plain), tuple(unranked)
+        else:
+            comparison, is_met = standing
+            plain.append(comparison)
+            if not is_met:
+                beyond[condition.benchmark] = int(np.isfinite(table.ranks(place)).sum())
+    return tuple(plain), tuple(unranked), beyond
 
 
-def _standing(table: Table, condition: StandingCondition, place: int | None) -> BenchmarkCondition | None:
-    if place is None or table.columns[place].benchmark.direction is Direction.TARGET:
-        return None
+def _standing(table: Table, condition: StandingCondition, place: int) -> tuple[BenchmarkCondition, bool] | None:
+    """The comparison that a standing means here, and whether any score meets it.
+
+    Where none does, as 'best' among nine, it is one beyond the first of them: nothing meets it, and that one is the
+    nearest.
+    """
     ranks = table.ranks(place)
+    finite = np.flatnonzero(np.isfinite(ranks))
+    if table.columns[place].benchmark.direction is Direction.TARGET or not len(finite):
+        return None
     higher = table.columns[place].benchmark.direction is Direction.HIGHER
     strong, threshold = condition.relation == STRONG, condition.threshold
     if condition.by_value and not higher:  # the highest numbers are the worst
         strong, threshold = not strong, round(1 - threshold, 4)
-    with np.errstate(invalid="ignore"):
-        there = np.flatnonzero(ranks >= threshold if strong else ranks <= threshold)
-    if not len(there):
-        return None
-    nearest = there[np.argmin(ranks[there]) if strong else np.argmax(ranks[there])]
-    relation = ">=" if strong == higher else "<="
-    return BenchmarkCondition(condition.benchmark, relation, float(table.values(place)[nearest]), condition.metric)
+    there = finite[ranks[finite] >= threshold if strong else ranks[finite] <= threshold]
+    some = there if len(there) else finite
+    nearest = some[np.argmin(ranks[some]) if strong == bool(len(there)) else np.argmax(ranks[some])]
+    relation = (">" if strong == higher else "<") + ("=" if len(there) else "")
+    value = float(table.values(place)[nearest])
+    return BenchmarkCondition(condition.benchmark, relation, value, condition.metric), bool(len(there))
 
 
 def _hold(

@@ -16,6 +16,7 @@ from registry.filters.compile import compile_filter
 from registry.filters.query import prepare
 from registry.search.conditions import FieldCondition
 from registry.search.native import is_native, rows_that_meet
+from registry.search.reading import LOWEST_LOSS, NEWEST, OLDEST
 from registry.upsert import chunks
 
 Table = Population | Part | Against
@@ -80,24 +81,31 @@ def field_ids(
     project_ids: Collection[int] | None,
     fields: Sequence[FieldCondition],
     *,
-    newest: int | None = None,
-    oldest: bool = False,
+    first: int | None = None,
+    order: str = NEWEST,
     most: int | None = None,
     among: Sequence[int] | None = None,
 ) -> list[int]:
-    """The live committed checkpoints that the fields allow: the `newest` (or oldest) first, at most `most` in any
-    order, or all; of those `among` these where given."""
+    """The live committed checkpoints that the fields allow: so many `first` in an order, at most `most` in any order,
+    or all; of those `among` these where given. By loss only those that have a finite one."""
     checkpoint = tables.checkpoint
     query, where = _select(session, project_ids, fields, checkpoint.c.id)
     if among is not None:
         where.append(checkpoint.c.id.in_(among))
     query = query.where(*where)
-    if newest is not None:
-        order = (checkpoint.c.saved_at, checkpoint.c.id)
-        query = query.order_by(*(key if oldest else key.desc() for key in order)).limit(newest)
+    if first is not None:
+        query = _ordered(query, order).limit(first)
     elif most is not None:
         query = query.limit(most)
     return list(session.scalars(query))
+
+
+def _ordered(query: Any, order: str) -> Any:
+    checkpoint = tables.checkpoint.c
+    if order == LOWEST_LOSS:  # of equal ones the newest
+        keys = (checkpoint.loss, checkpoint.saved_at.desc(), checkpoint.id.desc())
+        return query.where(checkpoint.loss.is_not(None)).order_by(*keys)
+    return query.order_by(*(key if order == OLDEST else key.desc() for key in (checkpoint.saved_at, checkpoint.id)))
 
 
 def count_fields(session: Session, project_ids: Collection[int] | None, fields: Sequence[FieldCondition]) -> int:

@@ -4,8 +4,8 @@ import re
 from typing import Final
 
 from registry.search.conditions import FieldCondition
-from registry.search.draft import Draft, Known
-from registry.search.reading import MATCH, NEWEST, OLDEST
+from registry.search.draft import Draft, Known, UnreadableQuery
+from registry.search.reading import LOWEST_LOSS, MATCH, NEWEST, OLDEST
 from registry.search.vocabulary import NEWEST_WORDS, OLDEST_WORDS, RUN_KINDS
 from registry.search.words import is_word
 
@@ -18,7 +18,31 @@ def _any(words: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(_whole(word) for word in sorted(words, key=len, reverse=True)))
 
 
-_ORDERS: Final = ((NEWEST, _any(NEWEST_WORDS)), (OLDEST, _any(OLDEST_WORDS)))
+_LOSS: Final = (
+    r"(?:训练\s?|(?<![a-z0-9_])(?:the\s+)?(?:train(?:ing)?\s+)?)?(?:(?<![a-z0-9_])loss(?:es)?(?![a-z0-9_])|损失值?)"
+)
+_FIRST: Final = r"(?:\s*first\b)?"
+_LOWEST: Final = r"(?:\b(?:lowest|smallest|least|minimum|minimal|min|best)\b|最低|最小|最好|最优|最佳)"
+_HIGHEST: Final = r"(?:\b(?:highest|largest|greatest|biggest|maximum|max|worst)\b|最高|最大|最差)"
+_VAGUE: Final = r"(?:\b(?:low|lower|small|smaller|good|high|higher|bad)\b|[较很更]?(?:低|小|高|大|好))"
+
+
+def _of_loss(how: str) -> re.Pattern[str]:
+    """'the lowest loss', 最低的 loss, 'loss is lowest', loss 最低."""
+    return re.compile(
+        rf"{how}\s*的?\s*{_LOSS}{_FIRST}(?!\s*最)|{_LOSS}\s*(?:(?:is|are|的?值?是?)\s*)?(?:the\s+)?{how}{_FIRST}"
+    )
+
+
+_ORDERS: Final = (
+    (NEWEST, _any(NEWEST_WORDS)),
+    (OLDEST, _any(OLDEST_WORDS)),
+    (LOWEST_LOSS, _of_loss(_LOWEST)),
+)
+_OTHER_LOSS: Final = re.compile(
+    r"(?:\b(?:val(?:idation)?|eval(?:uation)?|dev|test|held[ -]?out)|验证集?|评测|测试集?)\s*(?:loss\b|损失)"
+)
+_NO_ORDER: Final = tuple(map(_of_loss, (_HIGHEST, _VAGUE)))
 _KINDS: Final = {word: group for group in RUN_KINDS for word in group}
 _KIND = re.compile(
     rf"(?:(?:\b(?:run\s+)?kind\s*(?:=|:|of)?\s*|类型(?:是|为)?\s*)?(?P<kind>{_any(tuple(_KINDS)).pattern}))"
@@ -33,11 +57,25 @@ _FAMILY = re.compile(
 
 
 def take_order(draft: Draft) -> str:
-    """Take 'newest' and 'oldest', 最新的 and 最早的; where both stand, the first one said."""
+    """Take 'newest', 'oldest' and 'lowest loss'; where several stand, the first one said.
+
+    Raises UnreadableQuery for a loss that is called low or high and compared with no number.
+    """
     found = [(match.start(), match.end(), order) for order, pattern in _ORDERS for match in draft.matches(pattern)]
     for start, end, _ in found:
         draft.take(start, end)
+    for pattern in _NO_ORDER:
+        for match in draft.matches(pattern):
+            said = f"'{draft.text[match.start() : match.end()].strip()}' says no number"
+            raise UnreadableQuery(f"{said}: write 'loss below 2', or 'lowest loss' to have the lowest first.")
     return min(found)[2] if found else MATCH
+
+
+def refuse_other_losses(draft: Draft) -> None:
+    """'Validation loss' is no field of a checkpoint: a run logs it under a name of its own. Raises UnreadableQuery."""
+    for match in draft.matches(_OTHER_LOSS):
+        what = f"'{match[0]}' is a metric that a run logs under a name of its own"
+        raise UnreadableQuery(f"{what}: ask with the filter language, as in 'metrics.val_loss < 2'.")
 
 
 def take_kinds(draft: Draft, known: Known | None) -> None:

@@ -14,7 +14,7 @@ from registry.search.conditions import MAX_CONDITIONS
 from registry.search.contradictions import refuse_contradictions
 from registry.search.dates import take_dates
 from registry.search.draft import Draft, Known, UnreadableQuery
-from registry.search.kinds import take_families, take_kinds, take_order
+from registry.search.kinds import refuse_other_losses, take_families, take_kinds, take_order
 from registry.search.places import take_projects, take_runs, take_size_ranges, take_sizes, take_steps
 from registry.search.reading import MATCH, Reading
 
@@ -22,6 +22,7 @@ from registry.search.reading import MATCH, Reading
 def read_query(query: str, *, now: datetime, known: Known | None = None) -> Reading:
     """Read a question; `now` gives 'yesterday' its meaning. Raises UnreadableQuery, with examples of questions."""
     draft = Draft(query)
+    refuse_other_losses(draft)
     take_size_ranges(draft)
     take_comparisons(draft, known)
     take_steps(draft)

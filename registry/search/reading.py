@@ -8,7 +8,8 @@ from registry.search.conditions import Condition
 MATCH: Final = "match"  # the best first
 NEWEST: Final = "newest"
 OLDEST: Final = "oldest"
-ORDERS: Final = (MATCH, NEWEST, OLDEST)
+LOWEST_LOSS: Final = "lowest_loss"  # of those that have a finite one
+ORDERS: Final = (MATCH, NEWEST, OLDEST, LOWEST_LOSS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,14 @@ _UNEVALUATED: Final = "missing | unevaluated | unscored | never evaluated | not 
 _INDIFFERENCE: Final = (
     "don't need | do not need | doesn't need | no need | needn't | need not | doesn't matter | does not matter | "
     "don't care | do not care | no matter | regardless of | 不需要 | 无需 | 不必 | 无所谓 | 不限 | 没关系 | "
-    "不重要 | 不管"
+    "不重要 | 不管 | 可以差 | 可以弱 | 可以低 | 可以不好 | 可以不强 | 可以很差 | 可以差一点 | 可以差点 | "
+    "可以弱一点 | 可以弱点 | "
+    "差点也行 | 差一点也行 | 弱点也行 | 弱一点也行 | "
+    + " | ".join(
+        f"{may} be {weak}"
+        for may in ("can", "may", "could", "might")
+        for weak in ("weak", "weaker", "bad", "poor", "poorer", "worse", "low", "lower", "terrible")
+    )
 )
 _ADVICE: Final = (
     (

@@ -20,6 +20,7 @@ _GAP = re.compile(
 _NAME_BEFORE = re.compile(r"(?<![a-z0-9_])[a-z0-9_+.\-@^]+(?: [a-z0-9_+.\-@^]+){0,3}$")
 _CHINESE_METRIC = re.compile(r"(?<![a-z0-9_])(?P<name>[a-z0-9_+.\-]+)\s*的?\s*困惑度\s*$")
 _METRIC_OF = re.compile(r"^(?P<metric>[^ ]+) (?:on|of|for) (?P<name>.+)$")
+_FIGURE = re.compile(rf"(?<![a-z0-9_])(?:{'|'.join(METRIC)})$")
 NAME_AFTER = re.compile(r"\s*(?:on|in|for|at|of)\s+(?:the\s+)?([a-z0-9_+.\-]+(?: [a-z0-9_+.\-]+){0,3})")
 
 
@@ -48,12 +49,30 @@ def subject_of(low: str, match: re.Match[str], after: int, known: Known | None) 
     if before:
         start, written, subject = before
         return start, match.end(), (written, subject)
+    if figure := _figure_before(low, match):
+        return figure
     if (behind := NAME_AFTER.match(low, match.end())) and (found := longest_name(behind[1], known, from_start=True)):
         written, subject = found
         return match.start(), behind.start(1) + len(written), (written, subject)
     if sized:
         return match.start(), match.end(), ("size", "run.parameter_count")
     return match.start(), match.end(), None
+
+
+def _figure_before(low: str, match: re.Match[str]) -> tuple[int, int, Named] | None:
+    """`perplexity below 10 on wikitext`: the figure stands before the number, and its benchmark after it."""
+    gap = _GAP.search(low, max(0, match.start() - 120), match.start())
+    word = _FIGURE.search(low, 0, gap.start() if gap else match.start())
+    behind = NAME_AFTER.match(low, match.end())
+    if word is None or behind is None:
+        return None
+    words = behind[1].split(" ")
+    for count in range(len(words), 0, -1):
+        name = " ".join(words[:count])
+        if catalogue().get(name):
+            end = behind.start(1) + len(name)
+            return word.start(), end, (f"{name} {word[0]}", _perplexity(name, word[0]))
+    return None
 
 
 def _unit_field(unit: str) -> str:

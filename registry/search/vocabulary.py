@@ -36,7 +36,7 @@ WEAK: Final = _words("""
     不太行 不怎么样 不怎么行 不咋地 不咋样 weak weaker bad poor poorer poorly worse low lower struggle struggles
     struggling terrible lacking lag lags lagging fail fails failing weakness weaknesses subpar lousy awful
     deficient badly inferior 弱 弱项 更弱 差 更差 低 更低 拉胯 拉垮 糟糕 糟 烂 薄弱 短板 落后 欠佳 不佳 垃圾
-    差劲 不行 欠缺 吃力 堪忧 拖后腿 弱势 不理想
+    suck sucks sucking 差劲 不行 欠缺 吃力 堪忧 拖后腿 弱势 不理想
 """)
 WEAKEST: Final = _words("""
     worst weakest poorest lowest 最差 最弱 最低 最烂 最拉胯 最糟糕
@@ -113,6 +113,9 @@ PHRASES: Final = {
     "at all": "fillers",
     "that are": "fillers",
     "far from": "negation",
+    "还是很": "very",
+    "还是非常": "very",
+    "还是比较": "fairly",
     "not only": "not_only",
     "not just": "not_only",
     "but also": "listing",
@@ -137,13 +140,17 @@ _RESUME: FieldTerms = tuple((f"pieces.{piece}", "=", "present") for piece in ("w
 _FIELD_PHRASES: tuple[tuple[str, FieldTerms], ...] = (
     ("resumable | can be resumed | can resume | can continue training | possible to resume", _RESUME),
     (
-        "能续训 | 可续训 | 可以续训 | 能继续训练 | 可继续训练 | 可以继续训练 | 可恢复训练 | 能恢复训练 | 可以恢复训练",
+        "能接着训 | 可以接着训 | 能接着训练 | 可以接着训练 | 能断点续训 | 可断点续训 | 支持断点续训 | 能续训 | "
+        "可续训 | 可以续训 | 能继续训练 | 可继续训练 | 可以继续训练 | 可恢复训练 | 能恢复训练 | 可以恢复训练",
         _RESUME,
     ),
     ("exactly resumable | bit-exact resume | 精确续训 | 精确恢复", (("resumability", "=", "exact"),)),
     ("weights only | weights-only | 只有权重 | 仅权重 | 仅有权重", (("resumability", "=", "weights-only"),)),
     ("restorable | can be restored | 可恢复 | 能恢复 | 可以恢复", (("replicas.state", "=", "present"),)),
-    ("on object storage | in object storage | on s3 | in s3 | 对象存储", (("replicas.tier", "=", "object"),)),
+    (
+        "on object storage | in object storage | on s3 | in s3 | s3 | 在 s3 上 | 在s3上 | 存在 s3 | 对象存储",
+        (("replicas.tier", "=", "object"),),
+    ),
     ("object storage | object store | on object store | in object store", (("replicas.tier", "=", "object"),)),
     ("on local disk | with a local copy | local copy | on local storage", (("replicas.tier", "=", "local"),)),
     ("本地副本 | 本地磁盘 | 本地有副本", (("replicas.tier", "=", "local"),)),
@@ -208,6 +215,18 @@ def _piece_words() -> Iterator[tuple[str, FieldTerms]]:
                 yield from ((f"{verb} {article}{word}", terms) for verb in before for article in the)
             for word in _phrases(chinese):
                 yield from ((f"{verb}{word}", terms) for verb in zh)
+    weights, optimizer = (f"pieces.{piece}" for piece in ("weights", "optimizer"))
+    both: FieldTerms = ((weights, "=", "present"), (optimizer, "=", "present"))
+    for joint in "和与跟及":
+        for all_of in ("都在", "都有", "齐全", "都还在", "都齐全"):
+            yield f"权重{joint}优化器{all_of}", both
+            yield f"优化器{joint}权重{all_of}", both
+    for piece, _, chinese in _PIECES:
+        for word in _phrases(chinese):
+            yield from (
+                (f"{word}{there}", ((f"pieces.{piece}", "=", "present"),)) for there in ("还在", "都在", "在的")
+            )
+            yield from ((f"{word}{gone}", ((f"pieces.{piece}", "=", "absent"),)) for gone in ("不在", "没了", "丢了"))
     yield "optimizer state", (("pieces.optimizer", "=", "present"),)
 
 

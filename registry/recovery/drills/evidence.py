@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from registry import strict_json
 from registry.models import Drill
 from registry.recovery.copies import Drilled, Place
+from registry.recovery.drills.outcome import Outcome, evidence_of
 from registry.recovery.drills.shapes import FAILED, NOT_TRIED, PASSED
 from registry.recovery.ranking import p_ok
 from registry.recovery.restore_time import LOAD_SECONDS, Measured, shown_reliability
@@ -84,12 +85,14 @@ def read_evidence(
     counts = _counts(session, project_id, format_name, tiers)
     samples = _samples(session, project_id, format_name, tiers)
     own = _own(session, project_id, checkpoint_id)
-    last = {row.replica_id: row for row in reversed(own)}  # the newest of each copy stays
+    last = {row.replica_id: Outcome.of(row) for row in reversed(own)}  # the newest of each copy stays
     drilled = {
         place.replica_id: _drilled(place, last.get(place.replica_id), samples.get(place.tier, ())) for place in places
     }
     reliability = {
-        place.replica_id: _reliability(_evidence(place, last.get(place.replica_id)), counts.get(place.tier, (0, 0, 0)))
+        place.replica_id: _reliability(
+            evidence_of(place.verification, last.get(place.replica_id)), counts.get(place.tier, (0, 0, 0))
+        )
         for place in places
     }
     return Evidence(drilled, reliability, _proof(own))
@@ -158,27 +161,11 @@ def _own(session: Session, project_id: int, checkpoint_id: int) -> Sequence[Dril
     return session.scalars(query.order_by(Drill.ended_at.desc(), Drill.id.desc()).limit(OWN)).all()
 
 
-def _drilled(place: Place, last: Drill | None, samples: Sequence[Sample]) -> Drilled:
+def _drilled(place: Place, last: Outcome | None, samples: Sequence[Sample]) -> Drilled:
     measured = measure(samples, place.bytes)
     if last is None:
         return Drilled(measured)
-    day = f"{last.ended_at:%Y-%m-%d}"
-    if last.verdict == PASSED:
-        what = "loaded and trained" if last.steps_run else "read and verified" if last.verify == PASSED else "read"
-        return Drilled(measured, remark=f"{what} in a drill on {day}")
-    told = f"its last drill failed on {day}: {last.reason}"
-    return Drilled(measured, told) if FAILED in (last.read, last.verify, last.files) else Drilled(measured, remark=told)
-
-
-def _evidence(place: Place, last: Drill | None) -> str:
-    """The best evidence that the copy restores, as a key of P_OK."""
-    if (last is not None and last.verdict == FAILED) or place.verification == "corrupt":
-        return "failed"
-    if last is not None and last.steps_run:
-        return "drill"
-    if place.verification == "verified" or (last is not None and last.verify == PASSED):
-        return "verified hash"
-    return "none" if last is None else "size only"
+    return Drilled(measured, last.words) if last.is_unreadable else Drilled(measured, remark=last.words)
 
 
 def _reliability(evidence: str, counts: tuple[int, int, int]) -> Reliability:

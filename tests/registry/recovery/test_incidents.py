@@ -6,7 +6,8 @@ import pytest
 from sqlalchemy.orm import Session
 
 from registry.db import now
-from registry.incidents.ledger import open_incident
+from registry.incidents.ledger import amend_incident, open_incident
+from registry.incidents.queries import Asked, list_incidents
 from registry.incidents.receipts import BadReceipt, NewReceipt, confirmations, record_receipt
 from registry.incidents.shapes import IncidentRow, NewIncident
 from registry.incidents.suspicion import advise, say_suspect, suspect_copies_of, suspects_of
@@ -81,12 +82,35 @@ def test_a_failure_that_follows_the_job_to_another_checkpoint_clears_both(sessio
     assert suspects_of(session, [older, loaded]) == {}
 
 
-@pytest.mark.parametrize("cause", ["preemption", "power", "nccl-timeout", "user-interrupt", "scheduler-limit"])
+OUTSIDE = ["preemption", "power", "nccl-timeout", "user-interrupt", "scheduler-limit", "gpu-memory", "host-memory"]
+
+
+@pytest.mark.parametrize("cause", OUTSIDE)
 def test_what_strikes_from_outside_makes_no_checkpoint_suspect(session: Session, cause: str) -> None:
     run = make_run(session)
     loaded = make_checkpoint(session, run, 200)
     for _ in range(3):
         fails_after(session, run, loaded, cause=cause)
+    assert suspects_of(session, [loaded]) == {}
+
+
+@pytest.mark.parametrize("cause", ["nan-loss", "corrupt-checkpoint", "storage-io", "unknown"])
+def test_what_may_come_from_what_was_loaded_makes_it_suspect(session: Session, cause: str) -> None:
+    run = make_run(session)
+    loaded = make_checkpoint(session, run, 200)
+    for _ in range(2):
+        fails_after(session, run, loaded, cause=cause)
+    assert list(suspects_of(session, [loaded])) == [loaded]
+
+
+def test_a_cause_from_outside_that_a_person_names_later_lifts_the_suspicion(session: Session) -> None:
+    run = make_run(session)
+    loaded = make_checkpoint(session, run, 200)
+    for _ in range(2):
+        fails_after(session, run, loaded, cause="unknown")
+    assert list(suspects_of(session, [loaded])) == [loaded]
+    newest = list_incidents(session, Asked(run_id=run.id))[0]
+    amend_incident(session, newest.id, {"cause": "gpu-memory"}, actor="maria")
     assert suspects_of(session, [loaded]) == {}
 
 

@@ -3,10 +3,12 @@
 import math
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from registry.aliases import move_alias
 from registry.evals.scores import NewScore
+from registry.models import Checkpoint
 from registry.recovery.answers import RollbackAnswer
 from registry.recovery.rollback import find_rollback_candidates
 from registry.recovery.watched import Watch
@@ -140,3 +142,26 @@ def test_the_last_known_good_that_does_not_come_first_is_explained(session: Sess
     assert left_out(answer)[12500] == "pieces"
     assert steps(answer)[0] == 12000
     assert "Step 12500, the last known good, is left out: training needs it whole" in answer.sentence
+
+
+def test_what_surely_scores_better_speaks_for_going_back_where_too_few_were_evaluated(session: Session) -> None:
+    """Two evaluated checkpoints tell no onset, and 10 points at an error of 1 tell which of them is better."""
+    run = run_of(session, [mmlu(0.6), mmlu(0.5)])
+    move_alias(session, run.project_id, "production", served_id(session, run, 2000), actor="test", reason="new")
+    answer = find_rollback_candidates(session, alias=f"{run.project}/production", mode="production", watch=WATCH)
+    assert "Going back scores better by" in answer.sentence
+    assert "nothing here speaks for going back" not in answer.sentence
+    assert answer.headline.startswith("No fall is established over the run, but step 1000 scores better than what is")
+    assert not answer.speaks_for_going_back  # no onset is established, so a last known good stays provisional
+
+
+def test_what_scores_no_better_does_not_speak_for_going_back(session: Session) -> None:
+    run = run_of(session, [mmlu(0.6), mmlu(0.601)])
+    move_alias(session, run.project_id, "production", served_id(session, run, 2000), actor="test", reason="new")
+    answer = find_rollback_candidates(session, alias=f"{run.project}/production", mode="production", watch=WATCH)
+    assert "nothing here speaks for going back" in answer.sentence
+    assert not answer.speaks_for_going_back
+
+
+def served_id(session: Session, run: RunRow, step: int) -> int:
+    return session.scalars(select(Checkpoint.id).where(Checkpoint.run_id == run.id, Checkpoint.step == step)).one()

@@ -124,7 +124,6 @@ UNDERSTOOD = (
     ("Give me the checkpoint with the highest math ability", "math>=0.95", ""),
     ("something that's really good at coding but doesn't do well in conversation", "code>=0.95 chat<=0.5", ""),
     ("show checkpoints which are math-strong and chat-weak", "math>=0.8 chat<=0.2", ""),
-    ("any model with great reasoning? safety can be bad", "reasoning>=0.8 safety<=0.2", ""),
     ("math: strong, chat: weak", "math>=0.8 chat<=0.2", ""),
     ("math is a weakness, coding is a strength", "math<=0.2 code>=0.8", ""),
     ("models which are not bad at math", "math>=0.5", ""),
@@ -195,7 +194,6 @@ NAMED = (
     ),
     ("哪个模型聊天最好但是写代码不行", "chat>=0.95 code<=0.2", "", "match"),
     ("帮我找逻辑推理强、知识弱的模型", "reasoning>=0.8 knowledge<=0.2", "", "match"),
-    ("数学要好，对话可以差", "math>=0.8 chat<=0.2", "", "match"),
     ("mmlu 超过 60%，并且能续训", f"mmlu>0.6 {RESUMABLE}", "", "match"),
     ("保存时间在 2026-11-10 之后、数学很强", "saved_at>=2026-11-11T00:00:00Z math>=0.95", "", "match"),
     ("step 2万到5万之间 gsm8k 最高的", "step>=20000 step<=50000 gsm8k~high0.95", "", "match"),
@@ -219,14 +217,14 @@ NAMED = (
 )
 
 REFUSED = (
+    "any model with great reasoning? safety can be bad",  # may be bad, or is to be?
+    "数学要好，对话可以差",
     "models that excel at multilingual and are poor at english",
     "希望代码能力突出，安全性一般",
     "code is okay, chat is great",
     "neither math nor code",
     "strong at anything but chat",
     "better at math than at code",
-    "checkpoint with lowest loss",
-    "loss 最低的",
     "math↑ chat↓",
     "不要数学强的",
     "代码能力强于数学",

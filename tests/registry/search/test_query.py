@@ -1,5 +1,7 @@
 """Searches against the database: what is found, in which order, on what evidence."""
 
+import math
+
 import pytest
 from sqlalchemy.orm import Session
 
@@ -120,6 +122,51 @@ def test_a_search_over_projects_names_those_that_measured_otherwise(session: Ses
     assert len(answer.results) == 1
     (left_out,) = answer.interpretation.left_out["scores.gsm8k"]
     assert (left_out.text, left_out.projects) == ("scores.gsm8k.ours.none", ("elsewhere",))
+
+
+def test_a_search_over_projects_names_those_that_measured_parts_only(session: Session) -> None:
+    here, there, other = make_project(session), make_project(session, "in-parts"), make_project(session)
+    make_checkpoint(session, make_run(session, here), scores={"mmlu": 0.5})
+    make_checkpoint(session, make_run(session, there), scores={"hendrycksTest-anatomy": 0.5})
+    make_checkpoint(session, make_run(session, other), scores={"gsm8k": 0.5})
+    every = [here.id, there.id, other.id]
+    answer = search_checkpoints(session, project_ids=every, query="mmlu > 0.1")
+    (left_out,) = answer.interpretation.left_out["scores.mmlu"]
+    assert (left_out.text, left_out.projects) == ("parts of mmlu", ("in-parts",))
+    alone = search_checkpoints(session, project_ids=[there.id], query="mmlu > 0.1")
+    assert not alone.interpretation.left_out
+
+
+@pytest.mark.parametrize("query", ["lowest loss", "loss 最低的", "gsm8k > 1%, lowest loss", "step > 1, lowest loss"])
+def test_the_lowest_loss_comes_first_and_what_is_not_finite_is_never_ranked(session: Session, query: str) -> None:
+    run = make_run(session)
+    for step, loss in ((10, 2.5), (20, math.nan), (30, 1.5), (40, None), (50, -math.inf), (60, 2.0)):
+        make_checkpoint(session, run, step, loss=loss, scores={"gsm8k": step / 100})
+    answer = search_checkpoints(session, project_ids=[run.project_id], query=query)
+    assert [each.checkpoint.step for each in answer.results] == [30, 60, 10]
+    assert [each.loss for each in answer.results] == [1.5, 2.0, 2.5]
+    assert (answer.strict, answer.interpretation.order, answer.population.warnings[-1:]) == (True, "lowest_loss", ())
+
+
+def test_losses_of_several_runs_are_said_not_to_compare(session: Session) -> None:
+    project = make_project(session)
+    for loss in (2.0, 1.0):
+        make_checkpoint(session, make_run(session, project), 10, loss=loss)
+    answer = search(session, "lowest loss", project)
+    assert [each.loss for each in answer.results] == [1.0, 2.0]
+    assert "losses are of 2 runs" in answer.population.warnings[-1]
+
+
+def test_no_loss_at_all_is_said_and_the_nearest_keep_their_order(session: Session) -> None:
+    project, ids = scored(session, "gsm8k", 3)
+    answer = search(session, "gsm8k > 0.1, lowest loss", project)
+    assert not answer.strict
+    assert answer.population.warnings[-1].startswith("Nothing that meets the other conditions has a finite loss")
+    assert found(answer)[0] == ids[-1]
+    assert search(session, "lowest loss", project).results == ()
+    unmet = search(session, "gsm8k > 0.9, lowest loss", project).population.warnings
+    assert not any("finite loss" in each for each in unmet)  # the loss is not why nothing is found
+    assert search(session, "step > 999999999, lowest loss", project).population.warnings == ()
 
 
 def test_a_time_that_nobody_said_is_said_where_the_question_speaks_of_time(session: Session) -> None:
@@ -271,8 +318,32 @@ def test_strong_at_what_nobody_evaluated_says_so_and_few_scores_say_otherwise(se
     make_checkpoint(session, make_run(session, project), scores={"humaneval": 0.5})
     (said,) = search(session, "high wikitext", project).population.warnings
     assert said == "No checkpoint has a score of wikitext: it was not evaluated, which is neither strong nor weak."
-    (said,) = search(session, "best humaneval", project).population.warnings
-    assert said == "Too few scores of humaneval to say where 'strong' or 'weak' begins: compare it with a number."
+    answer = search(session, "best humaneval", project)
+    assert answer.population.warnings == (
+        "humaneval: 1 score is too few, or too alike, for one to stand as far apart as was asked; "
+        "the nearest are shown.",
+    )
+    assert (len(answer.results), answer.strict) == (1, False)
+
+
+@pytest.mark.parametrize(("benchmark", "best", "worst"), [("gsm8k", -1, 0), ("wikitext", 0, -1)])
+@pytest.mark.parametrize("count", [2, 9])
+def test_the_best_of_few_comes_first_and_is_not_said_to_stand_apart(
+    session: Session, benchmark: str, best: int, worst: int, count: int
+) -> None:
+    project, ids = scored(session, benchmark, count)
+    for words, first in (("best {}", best), ("worst {}", worst)):
+        answer = search(session, words.format(benchmark), project)
+        assert not answer.strict
+        assert found(answer)[0] == ids[first]
+        assert "too few, or too alike" in answer.population.warnings[-1]
+        assert answer.interpretation.unparsed == ()
+
+
+def test_the_best_of_ten_stands_apart(session: Session) -> None:
+    project, ids = scored(session, "gsm8k", 10)
+    answer = search(session, "best gsm8k", project)
+    assert (answer.strict, found(answer)) == (True, ids[-1:])
 
 
 def test_a_number_off_the_scale_is_refused_in_words_and_as_a_condition(session: Session) -> None:

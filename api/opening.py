@@ -1,5 +1,6 @@
 """How commands come to the database: its folder made, its driver there, its schema the newest."""
 
+import os
 from typing import TYPE_CHECKING
 
 import migrations
@@ -46,6 +47,8 @@ def migrate_to(database: "Database", revision: str, *, down: bool = False) -> No
     """Raises UnknownRevision, as where the database was made by a newer release than this one."""
     from alembic.util import CommandError
 
+    if database.is_sqlite:  # its log and index take its mode
+        os.close(os.open(str(database.url.database), os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600))
     try:
         (migrations.downgrade if down else migrations.upgrade)(database, revision)
     except CommandError as error:

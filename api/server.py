@@ -5,6 +5,7 @@ import logging
 import socket
 import sys
 import threading
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -91,25 +92,32 @@ def token() -> None:
 @click.argument("name")
 @click.option("--scope", type=click.Choice([scope.value for scope in Scope]), default="write", show_default=True)
 @click.option("--project", "names", multiple=True, help="Bind it to this project; may be given again.")
-def create_token(name: str, scope: str, names: "Sequence[str]") -> None:
+@click.option("--days", type=click.IntRange(1, 36_500), help="It ends after so many days (default: never).")
+def create_token(name: str, scope: str, names: "Sequence[str]", days: int | None) -> None:
     """Make a token and print it. It can be read only now: the database keeps its hash."""
     from registry import tokens
+    from registry.db import now
 
+    ends = None if days is None else now() + timedelta(days=days)
     with open_database(read_settings()).write() as session:
         ids = [_project_id(session, each) for each in names] or None
-        click.echo(tokens.issue_token(session, name, Scope(scope), project_ids=ids, actor="cairn-server"))
+        secret = tokens.issue_token(session, name, Scope(scope), project_ids=ids, expires_at=ends, actor="cairn-server")
+    click.echo(secret)
 
 
 @token.command("list")
 def list_tokens() -> None:
     """Every token, without its secret: its id, scope, day, projects and name."""
     from registry import tokens
+    from registry.db import now
     from registry.ids import to_text
 
     with open_database(read_settings()).read() as session:
         for row in tokens.list_tokens(session):
             projects = "every project" if row.projects is None else f"only {', '.join(row.projects) or 'none'}"
-            state = "revoked" if row.revoked_at else projects
+            ended = row.expires_at is not None and row.expires_at <= now()
+            until = f", until {row.expires_at:%Y-%m-%d}" if row.expires_at else ""
+            state = "revoked" if row.revoked_at else "expired" if ended else projects + until
             click.echo(f"{to_text(row.id)}  {row.scope:5}  {row.created_at:%Y-%m-%d}  {state:17}  {row.name}")
 
 
@@ -121,7 +129,10 @@ def revoke_token(token_id: str) -> None:
 
     with open_database(read_settings()).write() as session:
         tokens.revoke_token(session, ids.id_or(token_id, tokens.TokenNotFound), actor="cairn-server")
+        left = tokens.has_admin(session)
     click.echo("Revoked.")
+    if not left:
+        click.echo("No admin token is left. `cairn-server token create NAME --scope admin` makes one.", err=True)
 
 
 @main.command("login-link")

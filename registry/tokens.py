@@ -117,9 +117,12 @@ def issue_token(
     session.flush()
     for project_id in project_ids or ():
         session.add(TokenProject(token_id=token_id, project_id=project_id))
-    audit.record(
-        session, actor=actor, action="token.create", subject_id=token_id, detail={"name": name, "scope": scope.value}
-    )
+    detail: dict[str, Any] = {"name": name, "scope": scope.value}
+    if project_ids is not None:
+        detail["projects"] = list(
+            session.scalars(select(Project.name).where(Project.id.in_(project_ids)).order_by(Project.name))
+        )
+    audit.record(session, actor=actor, action="token.create", subject_id=token_id, detail=detail)
     session.flush()
     return secret
 
@@ -133,6 +136,13 @@ def revoke_token(session: Session, token_id: int, *, actor: str) -> None:
     session.execute(delete(WebSession).where(WebSession.token_id == token_id))
     audit.record(session, actor=actor, action="token.revoke", subject_id=token_id)
     session.flush()
+
+
+def has_admin(session: Session) -> bool:
+    """Whether any token is left that may do everything."""
+    free = (Token.scope == Scope.ADMIN, Token.bound.is_(False), Token.revoked_at.is_(None))
+    alive = Token.expires_at.is_(None) | (Token.expires_at > now())
+    return session.scalars(select(Token.id).where(*free, alive).limit(1)).first() is not None
 
 
 def list_tokens(session: Session) -> list[TokenRow]:
@@ -167,8 +177,9 @@ def authenticate(session: Session, secret: str | None) -> Caller:
     if secret:
         token = session.execute(_BY_DIGEST, {"digest": _hash(secret)}).one_or_none()
     if token is None or not _alive(token):
+        told = "This token is not known here, or was revoked, or has expired. " if secret else ""
         raise Unauthenticated(
-            "Send 'Authorization: Bearer <token>' with a valid token. On the machine that runs the service, "
+            f"{told}Send 'Authorization: Bearer <token>' with a valid token. On the machine that runs the service, "
             "the first one lies in $CAIRN_HOME/admin-token; 'cairn-server token create' makes more."
         )
     return _caller(session, token)

@@ -247,6 +247,21 @@ def test_tokens_are_made_listed_and_revoked(home: Home) -> None:
     assert len(home.run("audit", "--subject", robot[0]).stdout.splitlines()) == 2
     assert home.run("audit", "--project", "p").stdout == ""
     assert "is no id" in home.run("audit", "--subject", "x").stderr
+    short = home.run("token", "create", "week", "--days", "7").stdout.strip()
+    assert short.startswith("cairn_")
+    assert ", until 2" in next(line for line in home.run("token", "list").stdout.splitlines() if "week" in line)
+    assert home.run("token", "create", "never", "--days", "0").returncode == 2
+    last = home.run("token", "revoke", admin[0])
+    assert (last.returncode, last.stdout) == (0, "Revoked.\n")
+    assert "No admin token is left" in last.stderr
+
+
+def test_a_database_is_for_its_owner_alone_in_a_folder_that_is_not(tmp_path: Path) -> None:
+    home = fresh_home(tmp_path)
+    home.folder.mkdir(mode=0o755)
+    assert home.run("migrate").returncode == 0
+    for file in home.folder.iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
 def test_a_fresh_login_link_can_be_had_at_any_time(home: Home) -> None:

@@ -26,6 +26,7 @@ from registry.tokens import (
     close_web_session,
     csrf_token,
     ensure_admin_token,
+    has_admin,
     is_csrf_token,
     issue_login_code,
     issue_token,
@@ -124,6 +125,25 @@ def test_making_and_revoking_is_audited_without_the_secret(session: Session) -> 
     assert (made.action, made.actor) == ("token.create", "test")
     assert (revoked.action, revoked.actor) == ("token.revoke", "somebody")
     assert secret not in f"{made}{revoked}"
+
+
+def test_the_audit_says_which_projects_a_token_is_bound_to(session: Session) -> None:
+    project = make_project(session, "llm")
+    issue_token(session, "trainer", Scope.WRITE, project_ids=[project.id], actor="jane")
+    entry = next(each for each in list_entries(session) if each.action == "token.create")
+    assert '"projects":["llm"]' in (entry.detail or "").replace(" ", "")
+
+
+def test_an_admin_token_is_left_while_one_lives_that_is_bound_to_nothing(session: Session) -> None:
+    project = make_project(session)
+    issue_token(session, "bound", Scope.ADMIN, project_ids=[project.id], actor="test")
+    issue_token(session, "old", Scope.ADMIN, expires_at=now() - timedelta(seconds=1), actor="test")
+    issue_token(session, "writer", Scope.WRITE, actor="test")
+    assert not has_admin(session)
+    secret = issue_token(session, "admin", Scope.ADMIN, actor="test")
+    assert has_admin(session)
+    revoke_token(session, authenticate(session, secret).token_id, actor="test")
+    assert not has_admin(session)
 
 
 def test_the_database_holds_no_secret_only_hashes(session: Session) -> None:

@@ -135,7 +135,7 @@ OFFLINE_RUN = Path(__file__).parent / "formats" / "wandb_offline" / "run-fixture
 # What needs a store, a list, another machine or a worker, or goes on for ever.
 ELSEWHERE = (
     *("cairn login", "cairn watch", "cairn scan s3://", "cairn inspect s3://", "OLMo-2-1124-7B.csv"),
-    *("cairn import wandb --project", "cairn drill llm/7b-a@4000 --"),
+    *("cairn import wandb --project", "cairn drill llm/7b-a@4000 --", "cairn drill --due"),
 )
 
 

@@ -95,7 +95,9 @@ def run_command(
             each.join(ENDING_SECONDS)
     heard.told.take_file(out)
     first = heard.first_at if heard.first_at is not None or not heard.told.by_step else began + seconds
-    return Outcome(code, seconds, heard.told, None if first is None else first - began, tuple(heard.last))
+    # One that was written right before the end may be read after it.
+    first_seconds = None if first is None else min(first - began, seconds)
+    return Outcome(code, seconds, heard.told, first_seconds, tuple(heard.last))
 
 
 def _wait(process: "subprocess.Popen[bytes]", heard: _Heard, out: Path, until: float | None) -> int | None:

@@ -7,12 +7,15 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cairn import Client
+from cairn.drill import command as commands
 from cairn.formats.checkpoints import LocalSource, dcp, inspect
 from cairn.replicas import replica
 from cairn.types import Drill, Run
@@ -132,6 +135,32 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(cli: Cli, traine
     assert code == 1, err
     (kept,) = trained.drills()
     assert "did not end within 10 s; its last words: waiting for the other ranks" in kept.reason
+
+
+def test_a_loss_that_is_read_late_came_before_the_end_of_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the machine is busy, whoever listens may get to it only when the command is over."""
+    has_ended = threading.Event()
+    real_wait, real_listen = commands._wait, commands._Heard.listen
+
+    def wait(*given: Any) -> int | None:
+        code = real_wait(*given)
+        has_ended.set()
+        return code
+
+    def listen(heard: commands._Heard, *given: Any) -> None:
+        has_ended.wait(LATEST)
+        time.sleep(0.01)
+        real_listen(heard, *given)
+
+    monkeypatch.setattr(commands, "_wait", wait)
+    monkeypatch.setattr(commands._Heard, "listen", listen)
+    said = json.dumps({"step": 1, "loss": 2.5})
+    words = [sys.executable, "-c", f"print('{said}')"]
+    done = commands.run_command(words, tmp_path / "out", environ=dict(os.environ))
+    assert done.told.by_step
+    assert done.first_loss_seconds == done.seconds > 0
 
 
 def test_without_a_command_only_the_reading_is_proven(cli: Cli, trained: Trained) -> None:

@@ -1,10 +1,15 @@
 """Attempts: what they loaded, and what that supersedes."""
 
+from typing import Any
+
 import pytest
+from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 from registry.attempts import AttemptSpec, AttemptWouldRestart, list_attempts, open_attempt
+from registry.checkpoints.commands import BatchItem, register_batch
 from registry.checkpoints.detail import get_checkpoint
+from registry.checkpoints.registration import Registration
 from registry.live_path import live_steps
 from registry.models import Attempt
 from registry.projects import ProjectRow
@@ -159,3 +164,32 @@ def test_live_steps_follow_the_newest_path(
     parents: dict[int, tuple[int | None, int] | None], expected: dict[int, int | None]
 ) -> None:
     assert live_steps(parents) == expected
+
+
+def test_an_attempt_costs_as_many_statements_in_a_run_of_hundreds_as_in_a_run_of_three(session: Session) -> None:
+    run = make_run(session)
+    counts: list[int] = []
+    seen: list[str] = []
+
+    def listen(*known: Any) -> None:
+        seen.append(known[2])
+
+    event.listen(session.get_bind(), "before_cursor_execute", listen)
+    try:
+        for number in range(1, 201):
+            seen.clear()
+            make_attempt(session, run, key=str(number))
+            make_checkpoint(session, run, step=number)
+            counts.append(len(seen))
+    finally:
+        event.remove(session.get_bind(), "before_cursor_execute", listen)
+    assert counts[-1] <= counts[4]
+
+
+def test_attempts_that_nobody_opened_are_on_the_path_that_their_files_tell(session: Session) -> None:
+    run = make_run(session)
+    saves = [(attempt, step) for attempt in range(1, 8) for step in (attempt * 10, attempt * 10 + 15)]
+    register_batch(
+        session, [BatchItem(run.project, run.name, Registration(step, attempt=attempt)) for attempt, step in saves]
+    )
+    assert live(session, run.id) == [19, 29, 39, 49, 59, 69, None]

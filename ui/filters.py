@@ -5,7 +5,8 @@ and are shown as NaN, ∞ and −∞. Groups of digits stand apart by a narrow s
 """
 
 import math
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 MISSING = "–"
@@ -251,6 +252,36 @@ def middle(text: str, length: int = 48) -> str:
     return f"{text[:head]}…{text[head + 1 - length :]}"
 
 
+def apart(names: Iterable[str], length: int = 48) -> dict[str, str]:
+    """Each name as `middle` cuts it; those that would then read the same are cut where they are alike instead.
+
+    One that still reads like another is left whole.
+    """
+    cut = {name: middle(name, length) for name in names}
+    alike: dict[str, list[str]] = {}
+    for name, text in cut.items():
+        alike.setdefault(text, []).append(name)
+    for group in alike.values():
+        if len(group) > 1:
+            head, tail = _shared(group), _shared([name[::-1] for name in group])
+            cut |= {name: _around(name, head, tail, length) for name in group}
+    times = Counter(cut.values())
+    return {name: text if times[text] == 1 else name for name, text in cut.items()}
+
+
+def _shared(names: Sequence[str]) -> int:
+    """How many letters all begin with alike, up to the last mark between words."""
+    low, high = min(names), max(names)
+    alike = next((place for place, pair in enumerate(zip(low, high, strict=False)) if len(set(pair)) > 1), len(low))
+    return max(low.rfind(mark, 0, alike) for mark in "-_./ ") + 1
+
+
+def _around(name: str, head: int, tail: int, length: int) -> str:
+    """Some of the beginning, and whole what stands between `head` letters and `tail` letters that others have too."""
+    own = middle(name[head : len(name) - tail], length - 2)
+    return f"{name[: min(head, length - 2 - len(own))]}…{own}{'…' if tail else ''}"
+
+
 def words(text: object) -> str:
     """A code name as words: data_position, weights-only."""
     return str(text).replace("_", " ").replace("-", " ")
@@ -277,6 +308,7 @@ ALL: dict[str, Callable[..., object]] = {
     "machine_time": machine_time,
     "plural": plural,
     "middle": middle,
+    "apart": apart,
     "words": words,
     "finite": finite,
 }

@@ -181,15 +181,19 @@ def _run_ref(row: RunName) -> RunRef:
 
 
 class LeftOutProjects(Answer):
-    """Projects that a query leaves out, since they have the benchmark as `score` only."""
+    """Projects that a query leaves out, since they have the benchmark as these `scores` only; `score` is the first."""
 
     score: str
+    scores: list[str]
     projects: list[str]
 
     @classmethod
     def by_name(cls, found: Mapping[str, Sequence[LeftOut]]) -> dict[str, list[Self]]:
         return {
-            name: [cls.model_construct(score=each.text, projects=list(each.projects)) for each in several]
+            name: [
+                cls.model_construct(score=each.scores[0], scores=list(each.scores), projects=list(each.projects))
+                for each in several
+            ]
             for name, several in found.items()
         }
 

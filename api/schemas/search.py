@@ -19,9 +19,9 @@ Conditions = Annotated[list[FreeObject], Field(max_length=100)]
 class SearchIn(Shape):
     """A question in words, or conditions, each on a capability, a benchmark or a field; or `like`, a checkpoint.
 
-    `like` finds those with the same strengths and weaknesses. `order` puts the newest, the oldest or the lowest
-    loss first among those that meet everything. `population` is whom percentiles are among: the `project`, or
-    `reference:pythia`, published figures for one large run that has nobody to be ranked among.
+    `like` finds those with the same strengths and weaknesses. `order` puts the newest, the oldest, the smallest
+    model or the lowest loss first among those that meet everything. `population` is whom percentiles are among: the
+    `project`, or `reference:pythia`, published figures for one large run that has nobody to be ranked among.
 
     `{"capability": "math", "relation": "strong", "threshold": 0.8}`, `{"benchmark": "gsm8k", "relation": ">=", …}`.
     """
@@ -30,17 +30,20 @@ class SearchIn(Shape):
     conditions: Conditions | None = None
     like: Id | None = None
     project: ShortName | None = None
-    order: Literal["match", "newest", "oldest", "lowest_loss"] | None = None
+    order: Literal["match", "newest", "oldest", "lowest_loss", "smallest"] | None = None
     population: PopulationName = "project"
     limit: Annotated[int, Field(ge=1, le=1_000)] = 20
 
 
 class InterpretationOut(Answer):
+    """How a question was understood. `at_most`: how many results it asks for, as 'top 3' does."""
+
     conditions: list[dict[str, Any]]
     unparsed: list[str]
     resolved: dict[str, str | None]
     order: str
     left_out: dict[str, list[LeftOutProjects]]
+    at_most: int | None
 
 
 class CapabilityPopulationOut(Answer):
@@ -154,6 +157,7 @@ class SearchOut(Answer):
                 resolved=dict(said.resolved),
                 order=said.order,
                 left_out=LeftOutProjects.by_name(said.left_out),
+                at_most=said.at_most,
             ),
             population=PopulationOut.from_population(row.population),
             strict=row.strict,

@@ -165,22 +165,28 @@ def _enough(count: Any, coverage: Any) -> Any:
 
 
 def _families(table: ScoreTable, capability: str) -> tuple[tuple[int, ...], ...]:
-    """The columns of each family, the preferred one first: listed metrics, then by how many have it, then as listed.
+    """The columns of each family, the preferred one first.
 
-    Parts of a benchmark do not vote: the column of the whole does, whether it was recorded or is their mean.
-    A column without a finite score says nothing of anybody, so it is no benchmark that somebody missed.
+    Of its benchmarks the one that most have, in a metric that the table lists; of the metrics of one benchmark the one
+    that a query without a metric is read by: the table's first, then the most frequent, then by name. Parts of a
+    benchmark do not vote: the column of the whole does, whether it was recorded or is their mean. A column without a
+    finite score says nothing of anybody, so it is no benchmark that somebody missed.
     """
     families: dict[str, list[int]] = {}
     counts: dict[int, int] = {}
+    most: dict[str, tuple[bool, int]] = {}
     for place, column in enumerate(table.columns):
         if column.benchmark.capability == capability and column.benchmark.part_of is None:
             counts[place] = int(np.count_nonzero(np.isfinite(table.values(place))))
             if counts[place]:
                 families.setdefault(column.benchmark.family, []).append(place)
+                standing = (column.is_listed, counts[place])
+                most[column.benchmark.name] = max(standing, most.get(column.benchmark.name, standing))
 
-    def preference(place: int) -> tuple[bool, int, int, int, str]:
+    def preference(place: int) -> tuple[bool, int, int, int, int, str, str, str]:
         column: Column = table.columns[place]
-        position = catalogue().position(column.benchmark)
-        return not column.is_listed, -counts[place], position, column.metric_place, column.name
+        listed, count = most[column.benchmark.name]
+        benchmark = (not listed, -count, catalogue().position(column.benchmark))
+        return *benchmark, column.metric_place, -counts[place], column.metric, column.filter, column.name
 
     return tuple(tuple(sorted(members, key=preference)) for _, members in sorted(families.items()))

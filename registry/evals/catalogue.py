@@ -143,6 +143,10 @@ class Catalogue:
         prefixes = [(key_of(alias.rstrip("*")), name) for alias, name in named if alias.endswith("*")]
         self._prefixes = sorted(prefixes, key=lambda pair: -len(pair[0]))  # the longest is the most exact
 
+    def rows_named(self, name: str) -> tuple[Benchmark, ...]:
+        """The rows of this name or alias, the leading one first."""
+        return tuple(self._named(name))
+
     def _named(self, name: str) -> list[Benchmark]:
         key = key_of(name)
         return self._rows.get(key) or self._rows.get(self._alias.get(key, "")) or self._part(name, key)

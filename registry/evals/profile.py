@@ -4,7 +4,7 @@ The arrays live in modules that are imported on the first profile asked for.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from registry.wording import counted
 
 if TYPE_CHECKING:
     from registry.evals.capability import Place, Ranking
+    from registry.evals.columns import Column
     from registry.evals.population.table import Part, Population, Ranked
 
 
@@ -153,7 +154,7 @@ def _standing(
         population_size=ranking.size,
         population_runs=ranking.runs,
         benchmarks=tuple(_scores(table, capability, stands.chosen, row, errors)),
-        warning=_warning(ranking, stands),
+        warning=_warning(table, ranking, stands, row),
     )
 
 
@@ -193,7 +194,7 @@ def _scores(
     return found
 
 
-def _warning(ranking: "Ranking", stands: "Place") -> str | None:
+def _warning(table: "Ranked", ranking: "Ranking", stands: "Place", row: int) -> str | None:
     from registry.evals.percentiles import MINIMUM_CHECKPOINTS, MINIMUM_RUNS
 
     if ranking.basis == "absolute":
@@ -203,8 +204,24 @@ def _warning(ranking: "Ranking", stands: "Place") -> str | None:
             f"it takes {MINIMUM_CHECKPOINTS} of {MINIMUM_RUNS} runs."
         )
     if not math.isfinite(stands.percentile):
-        return "Evaluated on too few of the benchmarks that others were evaluated on to be ranked."
+        few = "Evaluated on too few of the benchmarks that others were evaluated on to be ranked."
+        return " ".join([few, *_other_metrics(table, ranking, row)])
     return None
+
+
+def _other_metrics(table: "Ranked", ranking: "Ranking", row: int) -> Iterator[str]:
+    """For each benchmark that the checkpoint has by another metric than those that are ranked: which ones these are."""
+    for members, usable in zip(ranking.families, ranking.usable, strict=True):
+        own = [place for place in members if place not in usable and math.isfinite(table.values(place)[row])]
+        for column, other in ((table.columns[own[0]], table.columns[usable[0]]) for _ in own[:1] if usable):
+            yield (
+                f"Its {column.name} is recorded {_metric_words(column)}, and that of others {_metric_words(other)}: "
+                "two metrics are never compared."
+            )
+
+
+def _metric_words(column: "Column") -> str:
+    return f"as {'.'.join(filter(None, (column.metric, column.filter)))}" if column.metric else "without a metric"
 
 
 def _or_none(number: float) -> float | None:

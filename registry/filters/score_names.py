@@ -14,6 +14,16 @@ def full_name(benchmark: str, metric: str, filter: str) -> str:
     return field_to_text(Field(("scores", benchmark, metric or NO_NAME, filter or NO_NAME)))
 
 
+def short_name(text: str) -> str:
+    """The whole name without a filter that is empty: what a person writes. A bare name is `scores.gsm8k.none`."""
+    return text.removesuffix(f".{NO_NAME}")
+
+
+def is_bare(text: str) -> bool:
+    """Whether the whole name is one of a score that was recorded without a metric."""
+    return text.endswith(f".{NO_NAME}.{NO_NAME}")
+
+
 def pairs_named(pairs: Pairs, rest: tuple[str, ...]) -> Pairs:
     """Those whose metric and filter are the ones that the name says, as far as it says any."""
     wanted = tuple("" if part == NO_NAME else part for part in rest)

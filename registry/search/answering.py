@@ -16,11 +16,12 @@ from registry.evals.population.keeping import population_of
 from registry.evals.references import PREFIX, Reference
 from registry.filters.query import prepare
 from registry.search.answers import CapabilityPopulation, Interpretation, Population, SearchAnswer, SearchResult
-from registry.search.conditions import BenchmarkCondition, CapabilityCondition, FieldCondition
+from registry.search.conditions import BenchmarkCondition, CapabilityCondition, FieldCondition, span_of
 from registry.search.contrast import Key, best_first
 from registry.search.evaluation import Evaluation, evaluate
 from registry.search.evidence import evidence_of
 from registry.search.fields import BATCH, MAX_CHECKED, checked, checked_all, count_fields, field_ids
+from registry.search.holding import HeldBenchmark
 from registry.search.ordering import in_order, order_warnings
 from registry.search.pool import Pool, pool_of
 from registry.search.reading import MATCH, NEWEST, Reading
@@ -36,10 +37,11 @@ def answer(
     reference: Reference | None = None,
 ) -> SearchAnswer:
     """Answer a reading. Where no condition speaks of scores, the newest that the fields allow are the answer."""
+    limit = min(limit, reading.at_most or limit)
     if all(isinstance(condition, FieldCondition) for condition in reading.conditions):
         return _by_fields(session, project_ids, reading, limit)
     found = evaluate(session, project_ids, reading.conditions, reference)
-    pool, shown = _shown(session, found, reading.order, limit)
+    pool, shown = _shown(session, found, reading.order, limit, wanted=reading.at_most or 1)
     incomplete = shown[:0] if len(shown) else _incomplete(session, found, limit)
     ids = found.table.checkpoints
     rows_of = _live(session, ids[np.concatenate([shown, incomplete])].tolist())
@@ -51,7 +53,12 @@ def answer(
     others = _results(found, incomplete, rows_of, [False] * len(incomplete), [0.0] * len(incomplete))
     return SearchAnswer(
         Interpretation(
-            found.conditions, (*reading.unparsed, *found.unranked), found.resolved, reading.order, found.left_out
+            found.conditions,
+            (*reading.unparsed, *found.unranked),
+            found.resolved,
+            reading.order,
+            found.left_out,
+            reading.at_most,
         ),
         _with_warnings(
             _population(found, reference),
@@ -63,9 +70,10 @@ def answer(
     )
 
 
-def _shown(session: Session, found: Evaluation, order: str, limit: int) -> tuple[Pool, Integers]:
+def _shown(session: Session, found: Evaluation, order: str, limit: int, *, wanted: int) -> tuple[Pool, Integers]:
     """Those that meet everything, else the nearest; the rows of the first `limit` of them.
 
+    Fewer than are `wanted` by name ('top 3') are no answer: the nearest are shown with them.
     Fields that are dear to check are checked for the best candidates only. Where those give no answer, the nearest
     may not be shown yet, for somebody farther down may meet everything: then every checkpoint is checked.
     """
@@ -79,7 +87,7 @@ def _shown(session: Session, found: Evaluation, order: str, limit: int) -> tuple
         for strict in (True, False):
             pool = pool_of(found.held, allowed.rows, strict=strict)
             shown, exhausted = _first(session, found, pool, allowed.rest, order, limit)
-            if len(shown) >= limit or (exhausted and len(shown)):
+            if len(shown) >= limit or (exhausted and len(shown) >= (wanted if strict else 1)):
                 return pool, shown
             if not exhausted:
                 break
@@ -117,7 +125,7 @@ def _best(session: Session, found: Evaluation, pool: Pool, order: str, most: int
     always in the order of nearness.
     """
     if order != MATCH and pool.strict:
-        return in_order(session, found, np.flatnonzero(pool.there), order, most)
+        return in_order(session, found, np.flatnonzero(pool.there), order, most, match=_rounded(pool.least))
     margins = partial(_margins, found)
     keys: list[Key] = [margins] if pool.is_level else [_rounded(pool.least), _rounded(pool.mean), margins]
     return best_first(pool.candidates(most), keys, found.table.checkpoints, most)
@@ -148,7 +156,7 @@ def _by_fields(session: Session, project_ids: Collection[int], reading: Reading,
     rows = list(_live(session, field_ids(session, project_ids, fields, first=limit, order=order)).values())
     results = [SearchResult(row.checkpoint, 1.0, True, (), loss=row.loss) for row in rows]
     return SearchAnswer(
-        Interpretation(reading.conditions, reading.unparsed, {}, order),
+        Interpretation(reading.conditions, reading.unparsed, {}, order, at_most=reading.at_most),
         Population(size, warnings=order_warnings(reading, rows, met=bool(rows), some_meet=size > 0)),
         bool(results),
         _with_same_run(results),
@@ -279,6 +287,11 @@ def _warnings(found: Evaluation) -> list[str]:
             warnings.append(f"No checkpoint has a score of {condition.benchmark}: that is unknown, not low.")
         elif not held.known.any():
             warnings.append(f"No score of {condition.benchmark} is a finite number: none is ranked.")
+        if isinstance(held, HeldBenchmark) and held.odd:
+            scale = span_of(found.table.columns[held.place].benchmark.scale)
+            odd = f"{counted(held.odd, 'score')} of {held.condition.benchmark}"
+            off = "is off its scale" if held.odd == 1 else "are off its scale"
+            warnings.append(f"{odd} {off} and not counted: it {scale}.")
     for name in found.unranked:
         told = "it was not evaluated, which is neither strong nor weak"
         odd = f"No score of {name} can be ranked: none is finite, or the best is in the middle. Compare by number."

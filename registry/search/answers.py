@@ -81,8 +81,9 @@ class Interpretation:
     """How the query was understood. `resolved`: for each benchmark, the metric and filter that were read; `left_out`:
     the projects that have the benchmark as another score only.
 
-    `order`: what comes first among those that meet everything: the best `match`, the `newest`, the `oldest` or the
-    `lowest_loss`.
+    `order`: what comes first among those that meet everything: the best `match`, the `newest`, the `oldest`, the
+    `smallest` model or the `lowest_loss`. `at_most`: how many results the question asks for ('top 3'), None where it
+    does not say.
     """
 
     conditions: tuple[Condition, ...]
@@ -90,6 +91,7 @@ class Interpretation:
     resolved: Mapping[str, str | None]
     order: str = "match"
     left_out: Mapping[str, tuple[LeftOut, ...]] = field(default_factory=dict)
+    at_most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from registry.evals.catalogue import catalogue
 from registry.search.conditions import STRONG, CapabilityCondition, Condition, StandingCondition
 from registry.search.draft import Draft, Known, UnreadableQuery
 from registry.search.leftovers import refuse_leftovers
-from registry.search.modifiers import with_metrics, with_negations, without_only
+from registry.search.modifiers import with_figures, with_metrics, with_negations, without_only
 from registry.search.refusals import advice
 from registry.search.words import Word, read_words
 from registry.types import Direction
@@ -20,11 +20,11 @@ from registry.types import Direction
 
 def read_clauses(draft: Draft, known: Known | None) -> tuple[str, ...]:
     """Take capabilities and benchmarks with how good they are to be; returns the words not understood."""
-    words = list(read_words(draft, known))
+    words = with_figures(list(read_words(draft, known)), known)
     for word in words:
         if word.role == "unsupported":
             raise UnreadableQuery(f"'{word.text}' {advice(word.text)}.")
-    refuse_leftovers(_joined([word for word in words if word.role == "unknown"]))
+    refuse_leftovers(_joined([word for word in words if word.role == "unknown"]), known)
     qualified = with_negations(draft, with_metrics(without_only(words)))
     left: list[Word] = []
     for is_break, group in groupby(qualified, key=lambda word: word.role == "break"):
@@ -48,7 +48,7 @@ def _joined(words: list[Word]) -> tuple[str, ...]:
 
 def _read_clause(draft: Draft, words: list[Word]) -> list[Word]:
     """Take the conditions of one clause; returns its words that mean nothing here."""
-    unknown = [word for word in words if word.role in ("unknown", "count")]
+    unknown = [word for word in words if word.role == "unknown"]
     subjects = [word for word in words if word.role == "subject"]
     if not subjects:  # 'a good checkpoint': good at nothing in particular
         return unknown + [word for word in words if word.role == "quality"]
@@ -63,7 +63,7 @@ def _pairs(words: list[Word]) -> list[tuple[Word, Word]]:
     if whole is not None:
         return whole
     pieces = [list(group) for is_list, group in groupby(words, key=lambda word: word.role == "listing") if not is_list]
-    pairs = [_pair_up(piece) for piece in pieces if any(word.role not in ("unknown", "count") for word in piece)]
+    pairs = [_pair_up(piece) for piece in pieces if any(word.role != "unknown" for word in piece)]
     if all(pairs):
         return [pair for piece in pairs if piece for pair in piece]
     text = " ".join(word.text for word in words if word.role != "listing")
@@ -73,7 +73,7 @@ def _pairs(words: list[Word]) -> list[tuple[Word, Word]]:
 
 
 def _pair_up(words: Sequence[Word]) -> list[tuple[Word, Word]] | None:
-    marks = {"quality": "P", "subject": "C", "unknown": "u", "count": "u", "listing": ""}
+    marks = {"quality": "P", "subject": "C", "unknown": "u", "listing": ""}
     shape = "".join(marks[word.role] for word in words)
     if re.search("Cu+C", shape):
         return None  # 'mediocre' may stand there
@@ -101,7 +101,7 @@ def _condition(quality: Word, subject: Word) -> Condition:
         return CapabilityCondition(capability.name, quality.relation, degree)
     benchmark = catalogue().get(subject.text)
     name = benchmark.name if benchmark else subject.text
-    if catalogue().for_metric(name, subject.metric or "").direction is Direction.TARGET:
+    if catalogue().for_metric(name, subject.metric or "", subject.filter or "").direction is Direction.TARGET:
         what = f"{name} is best in the middle of its scale, so '{quality.text}' does not say which scores are meant"
         raise UnreadableQuery(f"{what}: say '{name} between 0.45 and 0.55'.")
-    return StandingCondition(name, quality.relation, degree, subject.metric, quality.by_value)
+    return StandingCondition(name, quality.relation, degree, subject.metric, quality.by_value, subject.filter)

@@ -186,7 +186,7 @@ def _condition(written: str, subject: Subject, operator: str, value: float) -> F
         return FieldCondition(subject, operator, math.floor(value) if whole and value == math.floor(value) else value)
     if operator in "+-":
         operator = ">" if (operator == "+") == (subject.benchmark.direction is not Direction.LOWER) else "<"
-    return BenchmarkCondition(subject.benchmark.name, operator, float(value), subject.metric)
+    return BenchmarkCondition(subject.benchmark.name, operator, float(value), subject.metric, subject.filter)
 
 
 def _better_field(written: str, field: str, operator: str) -> str:

@@ -60,7 +60,7 @@ class StandingCondition:
     """`strong gsm8k`: a percentile of one benchmark. A search resolves it to the score that stands there.
 
     `by_value`: 'high' and 'low' speak of the number, whichever way the benchmark points: the lowest perplexity is the
-    best one. Without a metric, the table's preferred one is meant.
+    best one. Without metric and filter, the table's preferred one is meant.
     """
 
     benchmark: str
@@ -68,6 +68,7 @@ class StandingCondition:
     threshold: float
     metric: str | None = None
     by_value: bool = False
+    filter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +102,11 @@ def to_json(condition: Condition) -> dict[str, Any]:
             return {"capability": name, "relation": relation, "threshold": threshold}
         case FieldCondition(name, relation, value):
             return {"field": name, "relation": relation, "threshold": value}
-        case StandingCondition(name, relation, threshold):
-            return {"benchmark": name, "relation": relation, "threshold": threshold}
-        case BenchmarkCondition(name, relation, threshold, metric, filter):
-            named = {"metric": metric, "filter": filter}
+        case BenchmarkCondition() | StandingCondition():
+            named = {"metric": condition.metric, "filter": condition.filter}
             extra = {key: value for key, value in named.items() if value is not None}
-            return {"benchmark": name, "relation": relation, "threshold": threshold, **extra}
+            plain = {"benchmark": condition.benchmark, "relation": condition.relation}
+            return {**plain, "threshold": condition.threshold, **extra}
 
 
 def read_conditions(items: Sequence[Any], *, pointer: str = "/conditions") -> tuple[Condition, ...]:

@@ -35,6 +35,23 @@ class Known(Protocol):
 
     def is_run(self, name: str) -> bool: ...
 
+    def metric(self, name: str) -> str | None:
+        """The metric of some score that is called this in any case of letters; None where there is none."""
+        ...
+
+    def called(self, word: str) -> Sequence[str]:
+        """Names of runs, families and projects of which the word is a part, as deduped is of pythia-1b-deduped."""
+        ...
+
+    def nearest(self, word: str) -> str:
+        """'Did you mean pythia-1.4b?', of the names of runs, families, projects and benchmarks; '' where none is
+        near."""
+        ...
+
+    def nearest_project(self, word: str) -> str:
+        """The same of projects alone."""
+        ...
+
     def run_kind(self, words: Sequence[str]) -> str | None:
         """The kind of some run that is one of these words, as it is spelled there; the first of the words goes before
         the others. None where there is none."""
@@ -65,6 +82,7 @@ class Draft:
         self.text = text if len(text) == len(low) else low  # a few capital letters grow when lowered
         self.low = low
         self._found: dict[tuple[int, int], tuple[Condition, ...]] = {}
+        self.at_most: int | None = None  # results that the question asks for
 
     def matches(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         """Each match in what is left, even while matches are being taken out."""
@@ -109,4 +127,4 @@ def _opposite(condition: FieldCondition) -> FieldCondition:
 _SINCE = re.compile("from|从|自", re.IGNORECASE)  # 'not from Monday' may be 'before it' or 'of another day'
 
 
-_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "；": ";", "，": ",", "。": "."})
+_QUOTES = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "；": ";", "，": ",", "。": ".", "`": None})

@@ -129,8 +129,7 @@ def _key(condition: BenchmarkCondition | StandingCondition) -> tuple[str, ...]:
     """The name under which the filter language chooses a score."""
     if condition.metric is None:
         return (condition.benchmark,)
-    filter = condition.filter if isinstance(condition, BenchmarkCondition) else None
-    rest = () if filter is None else (filter or NO_NAME,)
+    rest = () if condition.filter is None else (condition.filter or NO_NAME,)
     return (condition.benchmark, condition.metric or NO_NAME, *rest)
 
 
@@ -214,7 +213,8 @@ def _standing(table: Table, condition: StandingCondition, place: int) -> tuple[B
     nearest = some[np.argmin(ranks[some]) if strong == bool(len(there)) else np.argmax(ranks[some])]
     relation = (">" if strong == higher else "<") + ("=" if len(there) else "")
     value = float(table.values(place)[nearest])
-    return BenchmarkCondition(condition.benchmark, relation, value, condition.metric), bool(len(there))
+    named = (condition.metric, condition.filter)
+    return BenchmarkCondition(condition.benchmark, relation, value, *named), bool(len(there))
 
 
 def _hold(

@@ -16,7 +16,7 @@ from registry.filters.compile import compile_filter
 from registry.filters.query import prepare
 from registry.search.conditions import FieldCondition
 from registry.search.native import is_native, rows_that_meet
-from registry.search.reading import LOWEST_LOSS, NEWEST, OLDEST
+from registry.search.reading import LOWEST_LOSS, NEWEST, OLDEST, SMALLEST
 from registry.upsert import chunks
 
 Table = Population | Part | Against
@@ -105,6 +105,10 @@ def _ordered(query: Any, order: str) -> Any:
     if order == LOWEST_LOSS:  # of equal ones the newest
         keys = (checkpoint.loss, checkpoint.saved_at.desc(), checkpoint.id.desc())
         return query.where(checkpoint.loss.is_not(None)).order_by(*keys)
+    if order == SMALLEST:  # of equal ones the newest, and those of unknown size last
+        runs = tables.run.c
+        size = select(runs.parameter_count).where(runs.id == checkpoint.run_id).scalar_subquery()
+        return query.order_by(size.is_(None), size, checkpoint.saved_at.desc(), checkpoint.id.desc())
     return query.order_by(*(key if order == OLDEST else key.desc() for key in (checkpoint.saved_at, checkpoint.id)))
 
 

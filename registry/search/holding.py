@@ -7,6 +7,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from registry.evals.capability import Ranking
+from registry.evals.columns import oriented
 from registry.evals.percentiles import Booleans, Floats, Integers
 from registry.evals.population.table import Ranked
 from registry.search.conditions import STRONG, BenchmarkCondition, CapabilityCondition
@@ -64,7 +65,10 @@ class HeldCapability:
 
 @dataclass(frozen=True, eq=False)
 class HeldBenchmark:
-    """A comparison that is met scores 1; one that is not, by the share of checkpoints that lie between."""
+    """A comparison that is met scores 1; one that is not, by the share of checkpoints that lie between.
+
+    A value off the benchmark's scale, beside others that are on it (a 52 beside 0.5), says nothing: it is not known.
+    """
 
     condition: BenchmarkCondition
     table: Ranked
@@ -74,11 +78,16 @@ class HeldBenchmark:
     def met(self) -> Booleans:
         with np.errstate(invalid="ignore"):
             there = COMPARE[self.condition.relation](self.table.values(self.place), self.condition.threshold)
-        return np.asarray(there & self.known if self.condition.relation == "!=" else there)
+        return np.asarray(there & self.known)
 
     @cached_property
     def known(self) -> Booleans:
-        return np.isfinite(self.table.values(self.place))
+        return np.isfinite(oriented(self.table.values(self.place), self.table.columns[self.place]))
+
+    @property
+    def odd(self) -> int:
+        """How many finite values are off the scale."""
+        return int(np.count_nonzero(np.isfinite(self.table.values(self.place)) & ~self.known))
 
     @cached_property
     def _bound(self) -> float:

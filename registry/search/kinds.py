@@ -5,7 +5,7 @@ from typing import Final
 
 from registry.search.conditions import FieldCondition
 from registry.search.draft import Draft, Known, UnreadableQuery
-from registry.search.reading import LOWEST_LOSS, MATCH, NEWEST, OLDEST
+from registry.search.reading import LOWEST_LOSS, MATCH, NEWEST, OLDEST, SMALLEST
 from registry.search.vocabulary import NEWEST_WORDS, OLDEST_WORDS, RUN_KINDS
 from registry.search.words import is_word
 
@@ -38,6 +38,7 @@ _ORDERS: Final = (
     (NEWEST, _any(NEWEST_WORDS)),
     (OLDEST, _any(OLDEST_WORDS)),
     (LOWEST_LOSS, _of_loss(_LOWEST)),
+    (SMALLEST, re.compile(rf"(?:\b(?:smallest|cheapest)\b|最小|最便宜)(?!\s*的?\s*{_LOSS})")),
 )
 _OTHER_LOSS: Final = re.compile(
     r"(?:\b(?:val(?:idation)?|eval(?:uation)?|dev|test|held[ -]?out)|验证集?|评测|测试集?)\s*(?:loss\b|损失)"
@@ -57,7 +58,7 @@ _FAMILY = re.compile(
 
 
 def take_order(draft: Draft) -> str:
-    """Take 'newest', 'oldest' and 'lowest loss'; where several stand, the first one said.
+    """Take 'newest', 'oldest', 'smallest' and 'lowest loss'; where several stand, the first one said.
 
     Raises UnreadableQuery for a loss that is called low or high and compared with no number.
     """

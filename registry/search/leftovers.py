@@ -6,22 +6,30 @@ from functools import cache
 from typing import Final
 
 from registry.evals.catalogue import catalogue
+from registry.filters.errors import in_words
 from registry.search import vocabulary
-from registry.search.draft import UnreadableQuery
+from registry.search.draft import Known, UnreadableQuery
 from registry.search.words import roles
 
 _NUMBER: Final = re.compile(
     r"[+\-.]?\d|[<>≤≥≠%]|[〇零一二两三四五六七八九十百千万亿]{2}|"
     r"[前后第每][一二两三四五六七八九十百千万]|[二两三四五六七八九十百千万][成个步次倍名位天周月年轮]"
 )
+_OTHER_SCRIPT: Final = re.compile("[\u0370-\u07ff\u0900-\u11ff\u3040-\u30ff\uac00-\ud7af]+")
 _DENIED: Final = re.compile("(?:non|un|in)-?(.+)")
 _SHORTEST: Final = 4  # letters: 'caht' is chat, and 'map' may be anything
+MOST_NAMES: Final = 20  # words that are looked for in the names of runs
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+_NAME: Final = re.compile(r"(?=.*[\d_])[a-z][a-z0-9_.=+,/\-]*")
+_PART: Final = re.compile(rf"[a-z][a-z\-]{{{_SHORTEST - 1},}}")
 _COMPARED: Final = ("strong", "strongest", "weak", "weakest", "negation", "subject", "metric")
 
 
-def refuse_leftovers(words: Sequence[str]) -> None:
+def refuse_leftovers(words: Sequence[str], known: Known | None = None) -> None:
     """Raises UnreadableQuery where something among the words not understood would change what the rest means."""
+    for word in words:
+        if letters := "".join(_OTHER_SCRIPT.findall(word)):
+            raise UnreadableQuery(f"Questions are read in English and in Chinese; '{letters[:40]}' is neither.")
     for word in words:
         if _NUMBER.match(word) or (not word.isascii() and _NUMBER.search(word)):
             what = f"'{word}' was not understood"
@@ -30,6 +38,22 @@ def refuse_leftovers(words: Sequence[str]) -> None:
     if near:
         said, meant = (", ".join(f"'{each}'" for each in words) for words in (near, near.values()))
         raise UnreadableQuery(f"Not understood: {said}. Did you mean {meant}?")
+    if known is not None:
+        for word in words[:MOST_NAMES]:
+            _refuse_name(word, known)
+
+
+def _refuse_name(word: str, known: Known) -> None:
+    """A name that nobody has, and a part of names, would bound the answer if they were understood."""
+    if _NAME.fullmatch(word.lower()):
+        raise UnreadableQuery(
+            f"No run, model, project or benchmark here is called '{word}'. {known.nearest(word)}".rstrip()
+        )
+    if _PART.fullmatch(word.lower()) and (called := known.called(word)):
+        some = in_words([f"'{name}'" for name in called])
+        raise UnreadableQuery(
+            f"'{word}' is a part of names, as of {some}: write a whole name, or filter by run.name like '%{word}%'."
+        )
 
 
 def _near(word: str) -> str | None:

@@ -6,8 +6,9 @@ from typing import Final
 
 from registry.evals.catalogue import catalogue
 from registry.search.conditions import STRONG, WEAK
-from registry.search.draft import Draft, UnreadableQuery
+from registry.search.draft import Draft, Known, UnreadableQuery
 from registry.search.refusals import ONLY_ADVICE
+from registry.search.subjects import score_named
 from registry.search.words import FAIRLY, NEGATED, VERY, Word, perplexity_of
 
 _DEGREES: Final = {"very": VERY, "fairly": FAIRLY}
@@ -25,6 +26,23 @@ def without_only(words: Sequence[Word]) -> list[Word]:
         if word.role == "not_only" and not any(each.text in ("but", "but also", "also") for each in words[place:]):
             raise UnreadableQuery(f"'{word.text}' says that there is more, and not what: leave it out, or name it.")
         if word.role not in ("only", "not_only"):
+            kept.append(word)
+    return kept
+
+
+def with_figures(words: Sequence[Word], known: Known | None) -> list[Word]:
+    """Read 'gsm8k.acc' and 'gsm8k acc' as the benchmark with its metric."""
+    kept: list[Word] = []
+    for word in words:
+        own = score_named(word.text.lower(), known) if word.role == "unknown" else None
+        beside = kept[-1] if kept and word.role == "unknown" and _is_benchmark(kept[-1]) else None
+        joint = score_named(f"{beside.text} {word.text.lower()}", known) if beside is not None else None
+        if own is not None:
+            name = own.benchmark.name
+            kept.append(replace(word, role="subject", text=name, metric=own.metric, filter=own.filter))
+        elif beside is not None and joint is not None:
+            kept[-1] = replace(beside, metric=joint.metric, filter=joint.filter)
+        else:
             kept.append(word)
     return kept
 

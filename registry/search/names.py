@@ -3,19 +3,26 @@
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
+from functools import cached_property
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from registry.models import Benchmark, Project, Run
+from registry.evals.catalogue import catalogue
+from registry.filters.errors import did_you_mean
+from registry.models import Benchmark, Project, Run, ScoreMetric
 
 MOST_WORDS = 300
+MOST_RUNS = 1_000  # whose names are held against a word that nobody knows
+MOST_SHOWN = 3
+LONGEST_START = 6  # letters that a name and a slip of it have in common
 
 
 class Names:
     """The benchmarks and names of the projects (None: all), and the runs of which the query may hold the name."""
 
     def __init__(self, session: Session, project_ids: Collection[int] | None, query: str) -> None:
+        self._session, self._project_ids = session, project_ids
         benchmarks, runs = select(Benchmark.name).distinct(), select(Run.name).distinct()
         projects = select(Project.name).order_by(Project.name.desc())
         if project_ids is not None:
@@ -38,6 +45,37 @@ class Names:
 
     def is_run(self, name: str) -> bool:
         return name in self._runs
+
+    def metric(self, name: str) -> str | None:
+        return self._metrics.get(name.lower())
+
+    @cached_property
+    def _metrics(self) -> dict[str, str]:
+        metrics = select(ScoreMetric.metric).distinct()
+        if self._project_ids is not None:
+            metrics = metrics.where(ScoreMetric.project_id.in_(sorted(self._project_ids)))
+        return {name.lower(): name for name in self._session.scalars(metrics) if name}
+
+    def called(self, word: str) -> list[str]:
+        part = re.compile(rf"(?<![a-z]){re.escape(word.lower())}(?![a-z])")
+        names = [*self._families, *self._projects, *self._runs_with(word)]
+        return [name for name in dict.fromkeys(names) if part.search(name.lower())][:MOST_SHOWN]
+
+    def nearest(self, word: str) -> str:
+        start = re.split(r"[\d_\W]", word)[0] or word
+        names = [*self._families, *self._projects, *self._runs_with(start[:LONGEST_START])]
+        listed = [row.name for row in catalogue().benchmarks if row.part_of is None]
+        return did_you_mean(word, [*names, *sorted(self._benchmarks), *listed])
+
+    def nearest_project(self, word: str) -> str:
+        return did_you_mean(word, self._projects)
+
+    def _runs_with(self, text: str) -> list[str]:
+        """Names of runs that contain the text, in any case of letters."""
+        query = select(Run.name).where(func.lower(Run.name).contains(text.lower(), autoescape=True)).distinct()
+        if self._project_ids is not None:
+            query = query.where(Run.project_id.in_(sorted(self._project_ids)))
+        return list(self._session.scalars(query.order_by(Run.name).limit(MOST_RUNS)))
 
     def run_kind(self, words: Sequence[str]) -> str | None:
         found = (kind for word in words for kind in self._kinds if kind.lower() == word)

@@ -1,4 +1,4 @@
-"""What comes first among those that meet everything: the best match, the newest or oldest, or the lowest loss."""
+"""What comes first among those that meet everything: the best match, newest, oldest, smallest model, lowest loss."""
 
 from collections.abc import Sequence
 
@@ -11,23 +11,40 @@ from registry.evals.arrays import read_arrays
 from registry.evals.percentiles import Floats, Integers
 from registry.evals.population.table import Part
 from registry.filters import tables
-from registry.search.contrast import best_first
+from registry.search.contrast import Key, best_first
 from registry.search.evaluation import Evaluation
-from registry.search.reading import LOWEST_LOSS, MATCH, NEWEST, Reading
+from registry.search.reading import LOWEST_LOSS, NEWEST, OLDEST, SMALLEST, Reading
 from registry.wording import counted
 
 NO_LOSS = "Nothing that meets the other conditions has a finite loss: what has none is never ranked as low."
 
 
-def in_order(session: Session, found: Evaluation, rows: Integers, order: str, most: int) -> Integers:
-    """The first `most` of these rows; by loss only those that have a finite one."""
+def in_order(session: Session, found: Evaluation, rows: Integers, order: str, most: int, *, match: Key) -> Integers:
+    """The first `most` of these rows; by loss only those that have a finite one, by size those of unknown size last."""
     if order == LOWEST_LOSS:
         losses = _losses(session, found)
         rows = rows[np.isfinite(losses[rows])]
         return best_first(rows, [lambda some: -losses[some]], found.table.checkpoints, most)
+    if order == SMALLEST:
+        sizes = _sizes(session, found)
+        return best_first(rows, [lambda some: -sizes[some], match], found.table.checkpoints, most)
     saved = found.population.rows.saved_at
     own = saved[found.table.rows] if isinstance(found.table, Part) else saved
     return best_first(rows, [lambda some: own[some] if order == NEWEST else -own[some]], found.table.checkpoints, most)
+
+
+def _sizes(session: Session, found: Evaluation) -> Floats:
+    """(n,) the number of parameters of the model of each row of the table; infinite where nobody said."""
+    run = tables.run.c
+    projects = sorted(found.population.project_ids)
+    query = select(run.id, run.parameter_count).where(run.project_id.in_(projects), run.parameter_count.is_not(None))
+    ids, counts = read_arrays(session, [query], (np.int64, np.int64))
+    order = np.argsort(ids)
+    ids, counts = ids[order], counts[order]
+    runs = found.population.rows.run_ids
+    own = runs[found.table.rows] if isinstance(found.table, Part) else runs
+    at = np.minimum(np.searchsorted(ids, own), max(len(ids) - 1, 0))
+    return np.where(ids[at] == own, counts[at], np.inf) if len(ids) else np.full(len(own), np.inf)
 
 
 def _losses(session: Session, found: Evaluation) -> Floats:
@@ -62,7 +79,9 @@ def order_warnings(reading: Reading, shown: Sequence[CheckpointRow], *, met: boo
 
 
 def _time_warnings(reading: Reading, shown: Sequence[CheckpointRow]) -> tuple[str, ...]:
-    of_time = reading.order != MATCH or any(getattr(each, "field", "") == "saved_at" for each in reading.conditions)
+    of_time = reading.order in (NEWEST, OLDEST) or any(
+        getattr(each, "field", "") == "saved_at" for each in reading.conditions
+    )
     assumed = sum(row.saved_at_assumed for row in shown)
     if not assumed or not of_time:
         return ()

@@ -112,7 +112,10 @@ def take_projects(draft: Draft, known: Known | None) -> None:
     if known is None:
         return
     for match in draft.matches(_PROJECT):
-        _take_project(draft, match, known.project(_name(draft, match)))
+        name = _name(draft, match)
+        _take_project(draft, match, known.project(name))
+        if known.project(name) is None and not is_word(name.lower()):
+            raise UnreadableQuery(f"There is no project '{name}' here. {known.nearest_project(name)}".rstrip())
     for match in draft.matches(_NAMED_PROJECT):
         if match["word"] or not is_word(match["name"]):
             _take_project(draft, match, known.project(_name(draft, match)))

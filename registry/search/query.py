@@ -48,8 +48,9 @@ def search_checkpoints(
     """The checkpoints that a question, or conditions in their JSON form, asks for; best first.
 
     `like` is a checkpoint: then those with the same strengths and weaknesses, of its own project. `order` puts the
-    newest or the oldest of those that meet everything first, as the words of a question may. `population`: whom
-    percentiles are among, the project's checkpoints or a published reference ('reference:pythia').
+    newest, the oldest, the smallest model or the lowest loss of those that meet everything first, as the words of a
+    question may. `population`: whom percentiles are among, the project's checkpoints or a published reference
+    ('reference:pythia').
 
     `project_ids` bounds what the caller may see (None: everything), `project` names one of them. Superseded,
     pending and deleted checkpoints are never found. A project that the question itself names bounds it too.

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, replace
 
 from registry.evals.catalogue import Benchmark, catalogue
+from registry.filters.score_names import NO_NAME
 from registry.search.draft import Known, UnreadableQuery
 from registry.search.numbers import SIZE
 from registry.search.vocabulary import FIELD_NAMES, METRIC
@@ -19,6 +20,8 @@ _GAP = re.compile(
 )
 _NAME_BEFORE = re.compile(r"(?<![a-z0-9_])[a-z0-9_+.\-@^]+(?: [a-z0-9_+.\-@^]+){0,3}$")
 _CHINESE_METRIC = re.compile(r"(?<![a-z0-9_])(?P<name>[a-z0-9_+.\-]+)\s*的?\s*困惑度\s*$")
+_BRACKETS = re.compile(r"(?<![a-z0-9_])(?P<name>[a-z0-9_+.\-@]+)\s*\(\s*(?P<metric>[a-z0-9_+.\-@]+)\s*\)$")
+_WORD = re.compile(r"[a-z0-9_][a-z0-9_@+\-]*")
 _METRIC_OF = re.compile(r"^(?P<metric>[^ ]+) (?:on|of|for) (?P<name>.+)$")
 _FIGURE = re.compile(rf"(?<![a-z0-9_])(?:{'|'.join(METRIC)})$")
 NAME_AFTER = re.compile(r"\s*(?:on|in|for|at|of)\s+(?:the\s+)?([a-z0-9_+.\-]+(?: [a-z0-9_+.\-]+){0,3})")
@@ -26,10 +29,11 @@ NAME_AFTER = re.compile(r"\s*(?:on|in|for|at|of)\s+(?:the\s+)?([a-z0-9_+.\-]+(?:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A benchmark, read by a metric that the query names, or by the preferred one."""
+    """A benchmark, read by a metric and a filter that the query names, or by the preferred ones."""
 
     benchmark: Benchmark
     metric: str | None = None
+    filter: str | None = None
 
 
 Subject = Score | str  # a score, or the name of a field
@@ -91,6 +95,10 @@ def subject_before(low: str, end: int, known: Known | None, *, sized: bool = Fal
         return (field.start(), field[0], FIELD_NAMES[field[0]]) if field else None
     if (named := _CHINESE_METRIC.search(low, window, end)) and catalogue().get(named["name"]):
         return named.start(), named[0], _perplexity(named["name"], "perplexity")
+    if (named := _BRACKETS.search(low, window, end)) and (
+        score := score_named(f"{named['name'].removeprefix('scores.')} {named['metric']}", known)
+    ):  # 'gsm8k (acc)'
+        return named.start(), named[0], score
     if (name := _NAME_BEFORE.search(low, window, end)) and (found := longest_name(name[0], known, from_start=False)):
         written, subject = found
         return end - len(written), written, subject
@@ -115,21 +123,42 @@ def longest_name(phrase: str, known: Known | None, *, from_start: bool) -> tuple
             raise UnreadableQuery(f"{what}: say 'strong {written}', or compare one of its benchmarks.")
         if benchmark := catalogue().get(name):
             return written, Score(benchmark)
-        if score := _with_metric(_METRIC_OF.sub(r"\g<name> \g<metric>", name)):
+        if score := score_named(_METRIC_OF.sub(r"\g<name> \g<metric>", name), known):
             return written, score
     return None
 
 
-def _with_metric(written: str) -> Score | None:
-    """`humaneval pass@1`, `arc_easy.acc`: a benchmark of the table with one of its metrics after it."""
-    match = re.fullmatch(r"(?P<name>.+)[ .](?P<metric>[^ .]+)", written)
-    if match is None or catalogue().get(match["name"]) is None:
-        return None
-    name, metric = match["name"], match["metric"]
+def score_named(written: str, known: Known | None) -> Score | None:
+    """A benchmark with its metric and filter: `humaneval pass@1`, `gsm8k.acc`, `gsm8k.exact_match.strict-match`.
+
+    After a space the metric is one that the table has for the benchmark, or some result; after a point, any.
+    """
+    for place in [match.start() for match in re.finditer("[ .]", written)]:
+        name, joint, rest = written[:place], written[place], written[place + 1 :]
+        if (known is not None and known.is_benchmark(name)) or catalogue().get(name) is not None:
+            metric, _, filter = rest.partition(".")
+            if score := _with_metric(name, metric, filter or None, known, said=joint == "."):
+                return score
+    return None
+
+
+def _with_metric(name: str, metric: str, filter: str | None, known: Known | None, *, said: bool) -> Score | None:
     if metric in METRIC:
         return _perplexity(name, metric)
-    row = catalogue().for_metric(name, metric)
-    return Score(row, metric) if metric in {listed for listed, _ in row.metrics} else None
+    spelled = _spelled(name, metric, known)
+    if spelled is None and not (said and _WORD.fullmatch(metric)):
+        return None
+    metric = spelled if spelled is not None else metric
+    empty = ["" if part == NO_NAME else part for part in (metric, filter or "")]
+    row = catalogue().for_metric(name, *empty)
+    own = replace(row, name=name) if known is not None and known.is_benchmark(name) else row
+    return Score(own, empty[0], None if filter is None else empty[1])
+
+
+def _spelled(name: str, metric: str, known: Known | None) -> str | None:
+    """The metric as the table writes it for the benchmark, or as some result does."""
+    listed = {pair[0].lower(): pair[0] for row in catalogue().rows_named(name) for pair in row.metrics}
+    return listed.get(metric) or (known.metric(metric) if known is not None else None)
 
 
 def _perplexity(name: str, word: str) -> Score:

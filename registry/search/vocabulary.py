@@ -39,7 +39,7 @@ WEAK: Final = _words("""
     suck sucks sucking 差劲 不行 欠缺 吃力 堪忧 拖后腿 弱势 不理想
 """)
 WEAKEST: Final = _words("""
-    worst weakest poorest lowest 最差 最弱 最低 最烂 最拉胯 最糟糕
+    worst weakest poorest lowest bottom 最差 最弱 最低 最烂 最拉胯 最糟糕
 """)
 ABOVE_AVERAGE: Final = _phrases(
     "above average | better than average | no worse than average | not worse than average | at least average | "

@@ -31,17 +31,16 @@ _QUALITIES: Final = {
 _SHARE: Final = (
     r"(?P<share>(?:\b(?P<end>top|bottom|best|worst)\s*|[前后]\s*)(?P<number>\d{1,2}(?:\.\d+)?)\s*(?:%|percent\b))"
 )
-_COUNT: Final = r"(?P<count>(?<=\btop )\d{1,3}(?![\d.%]|\s*%)|前\s?\d{1,3}(?=\s?[个名条]))"
 _DENIED: Final = r"(?P<denied>(?<![a-z0-9])[!-](?=[a-z]))"  # '!strong', '-math'
 _TAKEN: Final = rf"(?P<taken>{TAKEN}+)"
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """`role` is quality, subject, negation, listing, break, taken, count, unknown or the name of a table of words.
+    """`role` is quality, subject, negation, listing, break, taken, unknown or the name of a table of words.
 
-    `taken` stands for what was taken out before; a `count` ('top 3') is said to be not understood, and does no harm.
-    `by_value`: the quality speaks of the number. `metric`: the figure of a subject that is meant.
+    `taken` stands for what was taken out before. `by_value`: the quality speaks of the number. `metric` and `filter`:
+    the figure of a subject that is meant.
     """
 
     role: str
@@ -51,6 +50,7 @@ class Word:
     degree: float = PLAIN
     by_value: bool = False
     metric: str | None = None
+    filter: str | None = None
     end: int = 0
 
 
@@ -70,8 +70,6 @@ def read_words(draft: Draft, known: Known | None) -> Iterator[Word]:
             yield Word("quality", text, place, WEAK if weak else STRONG, round(1 - share, 4))
         elif match["denied"]:
             yield Word("negation" if text == "!" else "unsupported", text, place)
-        elif match["count"]:
-            yield Word("count", text, place)
         elif word := _listed(draft.text[place:end], text, place, known):
             yield word
 
@@ -137,7 +135,7 @@ def _scanner() -> re.Pattern[str]:
     """Any word of the vocabulary, the longest first; then a word of letters; then any other single character."""
     known = "|".join(_whole(word) for word in sorted({*roles(), *vocabulary.FIELD_WORDS}, key=len, reverse=True))
     other = rf"[a-z0-9][a-z0-9_.+\-']*(?<![.\-'])|[^\sa-z0-9{TAKEN}\"'*-]+?"
-    return re.compile(f"{_TAKEN}|{_SHARE}|{_COUNT}|{_DENIED}|{known}|{other}")
+    return re.compile(f"{_TAKEN}|{_SHARE}|{_DENIED}|{known}|{other}")
 
 
 def _whole(word: str) -> str:

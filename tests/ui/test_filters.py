@@ -129,6 +129,29 @@ def test_a_shortened_name_keeps_both_ends_and_fits(name: str, length: int) -> No
         assert name.endswith(tail)
 
 
+def test_names_that_would_be_cut_alike_are_cut_where_they_are_alike() -> None:
+    start, end = "rw_original-open_lm_1b_swiglutorch-warm=5000", "cd=3e-05-bs=256-mult=1-seed=124-tokens=28795904000"
+    runs = [f"{start}-lr={lr}-wd={wd}-{end}" for lr in ("0p003", "0p0003") for wd in ("0p033", "1")]
+    assert len({filters.middle(name, 44) for name in runs}) == 1
+    cut = filters.apart([*runs, "7b", "x" * 60], 44)
+    assert [cut[name] for name in runs] == [
+        "rw_original-open_lm_1b_sw…lr=0p003-wd=0p033…",
+        "rw_original-open_lm_1b_swiglu…lr=0p003-wd=1…",
+        "rw_original-open_lm_1b_s…lr=0p0003-wd=0p033…",
+        "rw_original-open_lm_1b_swigl…lr=0p0003-wd=1…",
+    ]
+    assert (cut["7b"], cut["x" * 60]) == ("7b", filters.middle("x" * 60, 44))
+    inside = [f"{'a' * 30}-{'b' * 60}{letter}{'c' * 60}" for letter in "xy"]
+    assert filters.apart(inside, 44) == {name: name for name in inside}
+
+
+@given(st.lists(st.text("ab-", max_size=30), unique=True, max_size=12), st.integers(3, 12))
+def test_no_two_long_names_are_shown_alike(names: list[str], length: int) -> None:
+    shown = filters.apart(names, length)
+    cut = [shown[name] for name in names]
+    assert len(set(cut)) == len(names)
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_exact_gives_back_every_digit(value: float) -> None:
     assert float(filters.exact(value)) == value

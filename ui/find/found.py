@@ -1,14 +1,13 @@
-"""The answer of a search in words: how it was understood, what proves each result, what to loosen."""
+"""The answer of a search in words: how it was understood, what proves each result, whom it leaves out."""
 
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from registry.checkpoints.rows import CheckpointIdentity
-from registry.evals.catalogue import catalogue
 from registry.filters.left_out import LeftOut
 from registry.filters.print import field_to_text, to_text
+from registry.filters.score_names import is_bare, short_name
 from registry.filters.syntax import Field
 from registry.ids import to_text as id_text
 from registry.overview.briefs import Brief
@@ -21,93 +20,30 @@ from registry.search.conditions import (
     FieldCondition,
     StandingCondition,
 )
-from registry.wording import was
 from ui import filters
 from ui.charts import colour_of
-from ui.contexts import Answer, Chip, Link
+from ui.contexts import Chip, Link
 from ui.contexts.find import EvidenceRow, FoundRow
 from ui.links import address
 from ui.refs import ref_of
 
 SHOWN_PROJECTS = 5  # that a query leaves out
+UNNAMED = ", recorded without a metric"
 SHOWN_BENCHMARKS = 4  # of each capability; the title names all
 SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠"}
 
 
-def answer_of(found: SearchAnswer, limit: int) -> Answer:
-    """One sentence: how many meet it, and which is best; or how near the nearest come. Then what it left out."""
-    said, words = _answer_of(found, limit), found.interpretation.unparsed
-    if not words:
-        return said
-    named = filters.middle(_listed([f"‘{word}’" for word in words]), 120)
-    return replace(said, detail=f"Not understood and left out: {named}.")
-
-
-def _answer_of(found: SearchAnswer, limit: int) -> Answer:
-    asked = _listed([_phrase(condition) for condition in found.interpretation.conditions])
-    if not found.results:
-        return Answer(f"No checkpoint could be judged {asked}.", "warn")
-    best = found.results[0].checkpoint
-    name = f"{filters.middle(best.run.name, 60)} at step {filters.grouped(best.step)}"
-    if not found.strict:
-        return Answer(f"{_nobody(found)} is {asked}; {name} comes nearest.", "warn")
-    if len(found.results) == 1:
-        return Answer(f"One checkpoint is {asked}: {name}.", "good")
-    amount = f"{len(found.results)} or more" if len(found.results) == limit else filters.grouped(len(found.results))
-    return Answer(f"{amount} checkpoints are {asked}; {name} comes first.", "good")
-
-
-def _nobody(found: SearchAnswer) -> str:
-    """Who was looked at: not those projects that measured it in another way, which are named below."""
-    unasked = {name for several in found.interpretation.left_out.values() for each in several for name in each.projects}
-    if not unasked:
-        return "No checkpoint"
-    named = filters.middle(_listed(sorted(unasked)), 60)
-    return f"{named} measured it otherwise and {was(len(unasked))} not asked; of the others no checkpoint"
-
-
-def like_answer(found: SearchAnswer, brief: Brief) -> Answer:
-    """One sentence: which checkpoint is most like the given one."""
-    given = f"{filters.middle(brief.run_name, 60)} at step {filters.grouped(brief.step)}"
-    if not found.results:
-        return Answer(f"Nothing could be compared with {given}.", "warn", " ".join(found.population.warnings))
-    best = found.results[0].checkpoint
-    name = f"{filters.middle(best.run.name, 60)} at step {filters.grouped(best.step)}"
-    return Answer(f"{name} is most like {given}.", "good")
-
-
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """One, two and three."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _title(capability: str) -> str:
-    titles = {each.name: each.title for each in catalogue().capabilities}
-    return titles.get(capability, capability).lower()
-
-
-def _phrase(condition: Condition) -> str:
-    match condition:
-        case CapabilityCondition(name, "like", threshold):
-            return f"at the {filters.ordinal(threshold)} percentile of {_title(name)}"
-        case CapabilityCondition(name, relation, _):
-            return f"{relation} at {_title(name)}"
-        case StandingCondition(name, relation, _):
-            return f"{relation} at {name}"
-        case BenchmarkCondition(name, relation, threshold):
-            return f"at {name} {SIGNS.get(relation, relation)} {filters.number(threshold)}"
-        case FieldCondition("project", "=", value):
-            return f"in project {value}"
-        case FieldCondition(name, relation, value):
-            shown = filters.grouped(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
-            return f"of {name} {SIGNS.get(relation, relation)} {shown}"
 
 
 def chips_of(conditions: Sequence[Condition]) -> tuple[Chip, ...]:
     """Each condition as it was understood, with the threshold that the words mean."""
-    return tuple(Chip(_chip(condition)) for condition in conditions)
+    return tuple(Chip(chip(condition)) for condition in conditions)
 
 
-def _chip(condition: Condition) -> str:
+def chip(condition: Condition) -> str:
     match condition:
         case CapabilityCondition(name, "like", threshold):
             return f"{name}: about the {filters.ordinal(threshold)} percentile"
@@ -173,7 +109,7 @@ def child_command(checkpoint: CheckpointIdentity) -> str:
 
 def evidence_row(each: Evidence) -> EvidenceRow:
     condition = each.condition
-    name = condition.capability if isinstance(condition, CapabilityCondition) else _chip(condition)
+    name = condition.capability if isinstance(condition, CapabilityCondition) else chip(condition)
     if not each.benchmarks:
         return EvidenceRow(name, None, "not evaluated: unknown, not weak")
     every = ", ".join(_benchmark(one) for one in each.benchmarks)
@@ -200,27 +136,6 @@ def _benchmark(one: BenchmarkEvidence) -> str:
     return f"{name} {filters.number(one.value)}" + (f" ({', '.join(notes)})" if notes else "")
 
 
-def loosen_of(found: SearchAnswer) -> str:
-    """Which condition keeps the nearest out, and how far it would have to give."""
-    if found.strict or not found.results:
-        return ""
-    said = []
-    for each in found.results[0].evidence:
-        if each.met:
-            continue
-        condition = each.condition
-        if isinstance(condition, CapabilityCondition) and each.percentile is not None:
-            bound = "at least" if condition.relation == STRONG else "at most"
-            asked = f"{bound} the {filters.ordinal(condition.threshold)} was asked"
-            said.append(
-                f"{condition.capability}: the nearest has the {filters.ordinal(each.percentile)} percentile, {asked}"
-            )
-        elif isinstance(condition, BenchmarkCondition) and each.benchmarks:
-            value = filters.number(each.benchmarks[0].value)
-            said.append(f"{condition.benchmark}: the nearest has {value}, {_chip(condition)} was asked")
-    return f"Loosen {'; '.join(said)}." if said else ""
-
-
 def population_of(found: SearchAnswer) -> str:
     """Among how many the percentiles are, and what to know about them."""
     population = found.population
@@ -229,7 +144,7 @@ def population_of(found: SearchAnswer) -> str:
         for each in population.capabilities
         if each.size
     ]
-    named = f"Ranked {_listed(parts)}." if parts else f"{filters.plural(population.size, 'checkpoint')} looked at."
+    named = f"Ranked {listed(parts)}." if parts else f"{filters.plural(population.size, 'checkpoint')} looked at."
     size = " Only models of the size that was asked for." if population.of_size else ""
     unevaluated = _unevaluated(found) if found.incomplete else []
     told = [text for text in population.warnings if not any(text.startswith(each) for each in unevaluated)]
@@ -251,7 +166,7 @@ def incomplete_of(found: SearchAnswer, limit: int) -> str:
     one = len(found.incomplete) == 1
     if none:
         return (
-            f"No checkpoint was evaluated on {_listed(none)}, which is unknown, not weak; {amount} "
+            f"No checkpoint was evaluated on {listed(none)}, which is unknown, not weak; {amount} "
             f"{'meets' if one else 'meet'} every other condition."
         )
     return (
@@ -263,9 +178,11 @@ def incomplete_of(found: SearchAnswer, limit: int) -> str:
 def resolved_of(resolved: Mapping[str, str | None], left_out: Mapping[str, Sequence[LeftOut]]) -> tuple[str, ...]:
     """Which score each short name was read as, and which projects have it as another one only."""
     read_as = [
-        f"{name} is read as {text}." if text else f"No score is called {name}."
+        f"{name} is read as {short_name(text)}{UNNAMED if is_bare(text) else ''}."
+        if text
+        else f"No score is called {name}."
         for name, text in resolved.items()
-        if text != name
+        if text is None or short_name(text) != name
     ]
     return (*read_as, *(_without(each) for several in left_out.values() for each in several))
 
@@ -274,5 +191,5 @@ def _without(each: LeftOut) -> str:
     shown = [*each.projects[:SHOWN_PROJECTS]]
     if more := len(each.projects) - len(shown):
         shown.append(f"{filters.grouped(more)} more")
-    one = len(each.projects) == 1
-    return f"{_listed(shown)} {'has' if one else 'have'} {each.text} only and {'is' if one else 'are'} left out."
+    one, scores = len(each.projects) == 1, listed([short_name(text) for text in each.scores])
+    return f"{listed(shown)} {'has' if one else 'have'} {scores} only and {'is' if one else 'are'} left out."

@@ -1,6 +1,6 @@
 """A search in the filter language: a table, its columns to choose, and where a mistake is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from registry.checkpoints.queries import CheckpointPage, list_checkpoints
 from registry.filters import syntax
 from registry.filters.errors import InvalidFilter
+from registry.filters.left_out import LeftOut, asked_instead
 from registry.overview.briefs import read_briefs
 from registry.projects import find_project
 from registry.search.query import capability_resolver
@@ -62,9 +63,14 @@ def list_asked(
     )
 
 
-def _loosened(session: Session, caller: Caller, here: Mapping[str, str]) -> tuple[Link, ...]:
+def _loosened(
+    session: Session, caller: Caller, here: Mapping[str, str], left_out: Mapping[str, Sequence[LeftOut]]
+) -> tuple[Link, ...]:
+    """Who was left out can be asked by another name of the score; else which condition excludes everything."""
     if not here["filter"].strip():
         return ()
+    if other := asked_instead(left_out, here["filter"]):
+        return (Link(f"Ask those that were left out: {other}", changed("/find", here, filter=other)),)
 
     def ask(node: syntax.Node | None, order_by: str, fields: str) -> CheckpointPage:
         asked = {**here, "filter": "", "order_by": order_by, "columns": fields}
@@ -110,7 +116,7 @@ def filter_page(
         ),
         older=changed("/find", here, after=to_cursor(page.next_after)) if page.next_after else None,
         csv_href=address("/find.csv", **{name: value for name, value in here.items() if name != "mode"}),
-        loosen_links=() if page.rows or after else _loosened(session, caller, here),
+        loosen_links=() if page.rows or after else _loosened(session, caller, here, page.left_out),
         examples=() if page.rows and here["filter"] else examples,
         **typed,
     )

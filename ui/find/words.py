@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from registry.checkpoints.errors import CheckpointNotFound
 from registry.evals.references import PREFIX, PROJECT, SOURCES
+from registry.filters.left_out import asked_instead
 from registry.ids import id_or
 from registry.overview.briefs import read_briefs
 from registry.search.answers import SearchAnswer
@@ -17,17 +18,8 @@ from registry.search.vocabulary import EXAMPLES
 from registry.tokens import Caller
 from ui.contexts import Answer, Link
 from ui.contexts.find import FindContext
-from ui.find.found import (
-    answer_of,
-    as_filter,
-    chips_of,
-    incomplete_of,
-    like_answer,
-    loosen_of,
-    population_of,
-    resolved_of,
-    rows_of,
-)
+from ui.find.found import as_filter, chips_of, incomplete_of, population_of, resolved_of, rows_of
+from ui.find.sentences import answer_of, like_answer, loosen_of
 from ui.find.strongest import strongest_answer, strongest_rows
 from ui.links import address
 
@@ -100,6 +92,14 @@ def like_page(session: Session, caller: Caller, like: str, shared: Mapping[str, 
     )
 
 
+def _asked_instead(found: SearchAnswer, q: str, project: str | None) -> tuple[Link, ...]:
+    """The question to those that it leaves out, where nobody else meets it."""
+    other = None if found.strict else asked_instead(found.interpretation.left_out, q, in_words=True)
+    return (
+        (Link(f"Ask those that were left out: {other}", address("/find", q=other, project=project)),) if other else ()
+    )
+
+
 def _answered(
     session: Session,
     found: SearchAnswer,
@@ -123,6 +123,7 @@ def _answered(
         incomplete=rows_of(found.incomplete[:INCOMPLETE], briefs),
         incomplete_words=incomplete_of(found, LIMIT),
         loosen=loosen_of(found),
+        loosen_links=_asked_instead(found, q, blank["project"]),
         as_filter=as_filter(understood.conditions, blank["project"]),
         examples=() if found.results else examples,
         **blank,

@@ -8,6 +8,8 @@ from cairn.reading import ANY, FLAG, MAPPING, NUMBER, TEXT, TEXTS, WHOLE, many, 
 from cairn.types.base import Answer
 from cairn.types.checkpoints import CheckpointRef
 
+MIDDLE = 0.5  # the percentile that 'not weak' and 'above average' ask for
+
 
 @dataclass(frozen=True, kw_only=True)
 class Condition(Answer):
@@ -18,21 +20,40 @@ class Condition(Answer):
     field_: str | None = field(default=None, metadata={**TEXT, "name": "field"})
     relation: str = field(default="", metadata=TEXT)
     threshold: Any = field(default=None, metadata=ANY)
+    metric: str | None = field(default=None, metadata=TEXT)
+    filter: str | None = field(default=None, metadata=TEXT)
 
     def __str__(self) -> str:
-        subject = self.capability or self.benchmark or self.field_ or "?"
+        figure = [part or "none" for part in (self.metric, self.filter) if part is not None]
+        subject = ".".join([self.capability or self.benchmark or self.field_ or "?", *figure])
         if self.relation == "like":
             return f"{subject} near {self.threshold}"
         if self.relation not in ("strong", "weak"):
             return f"{subject} {self.relation} {self.threshold}"
-        return f"{self.relation} {subject}"
+        if not isinstance(self.threshold, int | float):
+            return f"{self.relation} {subject}"
+        bound = f"the {ordinal(self.threshold)} percentile or {self.side}"
+        return f"{subject} at {bound}" if self.threshold == MIDDLE else f"{self.relation} {subject} ({bound})"
+
+    @property
+    def side(self) -> str:
+        """On which side of the threshold `strong` and `weak` lie."""
+        return "above" if self.relation == "strong" else "below"
+
+
+def ordinal(fraction: float) -> str:
+    """A percentile in words: 0.93 is the 93rd."""
+    place = round(fraction * 100)
+    ending = "th" if 10 <= place % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"{place}{ending}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interpretation(Answer):
     """How a question was understood; `unparsed` are the words that were not.
 
-    `resolved` says which metric a name meant, `left_out` which projects have the benchmark as another `score` only.
+    `resolved` says which metric a name meant, `left_out` which projects have the benchmark as other `scores` only.
+    `at_most`: how many results the question asks for, as 'top 3' does.
     """
 
     conditions: tuple[Condition, ...] = field(default=(), metadata=many(Condition))
@@ -40,6 +61,7 @@ class Interpretation(Answer):
     resolved: Any = field(default=None, metadata=ANY)
     order: str = field(default="match", metadata=TEXT)
     left_out: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
+    at_most: int | None = field(default=None, metadata=WHOLE)
 
 
 @dataclass(frozen=True, kw_only=True)

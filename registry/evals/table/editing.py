@@ -170,6 +170,8 @@ def _wrong_names(name: str, same_as: str | None, aliases: Sequence[str], table: 
         entry = own.get(alias)
         if key_of(alias) == key_of(name):
             wrong["aliases"] = f"{alias} is its own name"
+        elif "*" in alias:
+            wrong["aliases"] = f"{alias} is a pattern: only the shipped table has those. Name each benchmark"
         elif entry is not None and entry.same_as not in (None, name):
             wrong["aliases"] = f"{alias} is another name for {entry.same_as}; take it from there first"
         elif any(each.same_as == alias for each in own.values()):

@@ -4,9 +4,11 @@ import pytest
 from sqlalchemy.orm import Session
 
 from registry.checkpoints.errors import CheckpointNotFound
+from registry.checkpoints.queries import list_checkpoints
 from registry.evals.profile import CapabilityStanding, profile
 from registry.evals.scores import NewScore
 from registry.projects import ProjectRow
+from registry.search.query import search_checkpoints
 from tests.factories import make_checkpoint, make_project, make_run
 
 
@@ -104,3 +106,50 @@ def test_a_checkpoint_without_scores_has_an_empty_profile(session: Session) -> N
 def test_an_unknown_checkpoint_is_refused(session: Session) -> None:
     with pytest.raises(CheckpointNotFound):
         profile(session, 42)
+
+
+def test_profile_search_and_filter_read_the_same_metric_of_a_benchmark(session: Session) -> None:
+    project = make_project(session)
+    run = make_run(session, project)
+    both = make_checkpoint(session, run, 1, scores=[NewScore("gsm8k", 0.52), NewScore("gsm8k", 0.53, "acc")])
+    for step in (2, 3):
+        make_checkpoint(session, run, step, scores={"gsm8k": 0.1})
+    (used, other) = standing(session, both, "math").benchmarks
+    assert [(each.metric, each.value) for each in (used, other)] == [("acc", 0.53), ("", 0.52)]
+    answer = search_checkpoints(session, project_ids=[project.id], query="strong math, gsm8k > 0.4")
+    shown = {each.checkpoint.id: [one.benchmarks[0].value for one in each.evidence] for each in answer.results}
+    assert shown[both] == [0.53, 0.53]
+    assert answer.interpretation.resolved == {"scores.gsm8k": "scores.gsm8k.acc.none"}
+    page = list_checkpoints(session, project_ids=[project.id], filter="scores.gsm8k > 0.4")
+    assert [row.values["scores.gsm8k"] for row in page.rows] == [0.53]
+    assert page.resolved == answer.interpretation.resolved
+
+
+def test_the_metric_of_one_benchmark_is_the_tables_first_however_many_have_another(session: Session) -> None:
+    project = make_project(session)
+    run = make_run(session, project)
+    strict, flexible = (("exact_match", f"{name}") for name in ("strict-match", "flexible-extract"))
+    scores = [NewScore("gsm8k", 0.2, *strict), NewScore("gsm8k", 0.3, *flexible)]
+    one = make_checkpoint(session, run, 1, scores=scores)
+    make_checkpoint(session, run, 2, scores=scores[:1])
+    assert standing(session, one, "math").benchmarks[0].filter == "flexible-extract"
+
+
+def test_a_metric_that_the_others_do_not_have_is_named_where_it_is_not_ranked(session: Session) -> None:
+    project = make_project(session)
+    peers(session, project)
+    one = make_checkpoint(session, make_run(session, project), scores=[NewScore("gsm8k", 0.5, "acc")])
+    warning = standing(session, one, "math").warning
+    assert warning is not None
+    assert (
+        "Its gsm8k is recorded as acc, and that of others without a metric: two metrics are never compared." in warning
+    )
+
+
+def test_a_percent_among_shares_is_shown_and_never_ranked(session: Session) -> None:
+    project = make_project(session)
+    peers(session, project)
+    odd = make_checkpoint(session, make_run(session, project), scores={"gsm8k": 52.0, "asdiv": 0.5})
+    by_name = {each.benchmark: each for each in standing(session, odd, "math").benchmarks}
+    assert (by_name["gsm8k"].off_scale, by_name["gsm8k"].percentile) == (True, None)
+    assert standing(session, odd, "math").percentile == pytest.approx(0.5, abs=0.03)

@@ -132,6 +132,7 @@ def test_every_change_is_audited_and_saying_the_same_again_is_none(session: Sess
         ({"same_as": "nobody_knows"}, "/same_as"),
         ({"aliases": ["GSM-8K"]}, "/aliases"),
         ({"aliases": ["x"], "same_as": "mmlu"}, "/aliases"),
+        ({"aliases": ["ours_*"]}, "/aliases"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(session: Session, said: dict[str, Any], pointer: str) -> None:

@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from registry.checkpoints.queries import CheckpointPage, list_checkpoints
+from registry.filters.left_out import LeftOut, asked_instead
 from tests.registry.filters.world import World
 
 
@@ -87,10 +88,36 @@ def test_each_project_keeps_its_own_metrics_and_one_choice_serves_all(world: Wor
     assert steps(both) == [3]
     assert both.resolved == {"scores.gsm8k": "scores.gsm8k.exact_match.flexible-extract"}
     (lab,) = both.left_out["scores.gsm8k"]
-    assert (lab.text, lab.projects) == ("scores.gsm8k.exact_match.strict-match", ("lab",))
+    assert (lab.scores, lab.projects) == (("scores.gsm8k.exact_match.strict-match",), ("lab",))
     assert steps(ask(world, "scores.gsm8k > 0 and project = 'lab'", other)) == [1]
     every = ask(world, "scores.gsm8k.exact_match.strict-match > 0", other)
     assert (steps(every), every.left_out) == ([1, 2], {})
+
+
+def test_what_a_project_that_is_left_out_has_is_said_in_full(world: World, session: Session) -> None:
+    other, third = World(session, "other"), World(session, "third")
+    bare, acc, counted = ("gsm8k", "", ""), ("gsm8k", "acc", ""), ("gsm8k", "accuracy", "")
+    world.checkpoint(1, scores={counted: 0.9, STRICT: 0.1})
+    other.checkpoint(2, scores={bare: 0.8, acc: 0.7})
+    third.checkpoint(3, scores={acc: 0.7})
+    page = ask(world, "scores.gsm8k > 0", other, third)
+    assert page.resolved == {"scores.gsm8k": "scores.gsm8k.exact_match.strict-match"}
+    assert [(each.scores, each.projects) for each in page.left_out["scores.gsm8k"]] == [
+        (("scores.gsm8k.acc.none",), ("third",)),
+        (("scores.gsm8k.acc.none", "scores.gsm8k.none.none"), ("other",)),
+    ]
+
+
+def test_what_the_table_does_not_list_is_chosen_by_how_many_have_it_in_the_projects_asked(
+    world: World, session: Session
+) -> None:
+    other = World(session, "other")
+    world.checkpoint(1, scores={("gsm8k", "a", ""): 0.9})
+    for step in (2, 3):
+        other.checkpoint(step, scores={("gsm8k", "b", ""): 0.8})
+    assert ask(world, "scores.gsm8k > 0", other).resolved == {"scores.gsm8k": "scores.gsm8k.b.none"}
+    alone = ask(world, "scores.gsm8k > 0 and project = 'lab'", other)
+    assert (alone.resolved, alone.left_out) == ({"scores.gsm8k": "scores.gsm8k.a.none"}, {})
 
 
 def test_a_project_that_spells_the_benchmark_otherwise_is_left_out_by_name(world: World, session: Session) -> None:
@@ -99,8 +126,8 @@ def test_a_project_that_spells_the_benchmark_otherwise_is_left_out_by_name(world
     other.checkpoint(2, scores={("ARC-c", "accuracy", ""): 0.5})
     page = ask(world, "scores.arc_challenge > 0", other)
     assert steps(page) == [1]
-    assert [(each.text, each.projects) for each in page.left_out["scores.arc_challenge"]] == [
-        ("scores.ARC-c.accuracy.none", ("other",))
+    assert [(each.scores, each.projects) for each in page.left_out["scores.arc_challenge"]] == [
+        (("scores.ARC-c.accuracy.none",), ("other",))
     ]
 
 
@@ -120,3 +147,15 @@ def test_a_name_keeps_its_meaning_in_filter_order_and_fields(world: World) -> No
     assert row.values["tags.phase"] == "sft"
     assert row.values["layout.tp"] is None
     assert str(row.values["loss"]) == "nan"
+
+
+def test_the_question_to_those_left_out_names_what_most_of_them_have() -> None:
+    parts, acc = LeftOut(("parts of gsm8k",), ("a", "b", "c")), "scores.gsm8k.acc.none"
+    left_out = {
+        "scores.gsm8k": [parts, LeftOut((acc, "scores.gsm8k.none.none"), ("d",)), LeftOut((acc,), ("e",))],
+        "scores.mmlu": [LeftOut(("parts of mmlu",), ("a",))],
+    }
+    asked = "scores.gsm8k > 0.4 and scores.gsm8k_cot > 0.1 and scores.gsm8k.f1 > 0 and scores.mmlu > 0"
+    assert asked_instead(left_out, asked) == asked.replace("scores.gsm8k >", "scores.gsm8k.acc >")
+    assert asked_instead(left_out, "gsm8k > 40% 而且数学强", in_words=True) == "gsm8k.acc > 40% 而且数学强"
+    assert asked_instead(left_out, "strong math", in_words=True) is None

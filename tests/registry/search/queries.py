@@ -212,8 +212,8 @@ NAMED = (
     # partly understood: the rest is said, never dropped
     ("strong math after the decay", "math>=0.8", "after decay", "match"),
     ("math good enough, code terrible", "math>=0.8 code<=0.2", "enough", "match"),
-    ("top 3 math checkpoints", "math>=0.95", "3", "match"),
-    ("数学最强的前 5 个", "math>=0.95", "前 5", "match"),
+    ("top 3 math checkpoints", "math>=0.95", "", "match"),
+    ("数学最强的前 5 个", "math>=0.95", "", "match"),
 )
 
 REFUSED = (

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from registry.filters.errors import did_you_mean
 from registry.search.conditions import (
     BenchmarkCondition,
     CapabilityCondition,
@@ -48,9 +49,10 @@ class Names:
         projects: tuple[str, ...] = (),
         kinds: tuple[str, ...] = (),
         families: tuple[str, ...] = (),
+        metrics: tuple[str, ...] = (),
     ) -> None:
         self.benchmarks, self.runs, self.projects = benchmarks, runs, projects
-        self.kinds, self.families = kinds, families
+        self.kinds, self.families, self.metrics = kinds, families, metrics
 
     def run_kind(self, words: Sequence[str]) -> str | None:
         return next((kind for word in words for kind in self.kinds if kind.lower() == word), None)
@@ -63,6 +65,18 @@ class Names:
 
     def is_run(self, name: str) -> bool:
         return name in self.runs
+
+    def metric(self, name: str) -> str | None:
+        return next((each for each in self.metrics if each.lower() == name.lower()), None)
+
+    def called(self, word: str) -> Sequence[str]:
+        return [name for name in (*self.families, *self.projects, *self.runs) if word in name.lower().split("-")]
+
+    def nearest_project(self, word: str) -> str:
+        return did_you_mean(word, self.projects)
+
+    def nearest(self, word: str) -> str:
+        return did_you_mean(word, [*self.families, *self.projects, *self.runs, *self.benchmarks])
 
     def project(self, name: str) -> str | None:
         return next((each for each in self.projects if each.lower() == name.lower()), None)
@@ -189,10 +203,99 @@ def test_a_project_that_exists_is_read_as_one(query: str) -> None:
     assert reading.unparsed == ()
 
 
-def test_a_project_that_does_not_exist_is_not_understood() -> None:
-    reading = read_query("strong reading in project flurb", now=NOW, known=Names(projects=("dclm",)))
-    assert list(map(brief, reading.conditions)) == ["reading>=0.8"]
-    assert "flurb" in reading.unparsed
+def test_a_project_that_does_not_exist_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnreadableQuery, match=r"no project 'dcml' here\. Did you mean dclm\?"):
+        read_query("strong reading in project dcml", now=NOW, known=Names(projects=("dclm",)))
+
+
+PYTHIA = Names(runs=("pythia-1.4b", "pythia-160m-deduped"), benchmarks=("gsm8k", "our_eval"), metrics=("acc", "F1"))
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("latest checkpoint of pythia-1b", "is called 'pythia-1b'. Did you mean pythia-1.4b"),
+        ("strong math pythia-1b", "is called 'pythia-1b'. Did you mean pythia-1.4b"),
+        ("strong our_evel", "is called 'our_evel'. Did you mean our_eval?"),
+        ("strong reading zzz_9", "No run, model, project or benchmark here is called 'zzz_9'."),
+        ("deduped strong reading", "'deduped' is a part of names, as of 'pythia-160m-deduped'"),
+    ],
+)
+def test_what_looks_like_a_name_and_is_none_is_refused_with_the_nearest(query: str, said: str) -> None:
+    with pytest.raises(UnreadableQuery, match=re.escape(said)):
+        read_query(query, now=NOW, known=PYTHIA)
+
+
+@pytest.mark.parametrize(("query", "letters"), [("数学が強い", "が"), ("сильная math", "с"), ("수학 strong", "수")])
+def test_another_language_is_refused_by_name(query: str, letters: str) -> None:
+    with pytest.raises(UnreadableQuery, match=f"read in English and in Chinese; '{letters}"):
+        read_query(query, now=NOW, known=PYTHIA)
+
+
+@pytest.mark.parametrize(
+    ("query", "order"),
+    [
+        ("smallest model with gsm8k > 0.1", "smallest"),
+        ("gsm8k 大于 0.1 的最小的模型", "smallest"),
+        ("cheapest gsm8k > 0.1", "smallest"),
+        ("smallest loss gsm8k > 0.1", "lowest_loss"),
+        ("gsm8k > 0.1 最小的 loss", "lowest_loss"),
+    ],
+)
+def test_smallest_is_of_the_model_unless_the_loss_is_meant(query: str, order: str) -> None:
+    reading = read_query(query, now=NOW, known=PYTHIA)
+    assert (reading.order, reading.unparsed, len(reading.conditions)) == (order, (), 1)
+
+
+def test_a_plain_word_that_nobody_knows_is_only_not_understood() -> None:
+    assert read_query("strong math banana", now=NOW, known=PYTHIA).unparsed == ("banana",)
+
+
+@pytest.mark.parametrize(
+    ("query", "metric", "filter"),
+    [
+        ("gsm8k.acc > 0.4", "acc", None),
+        ("scores.gsm8k.acc > 0.4", "acc", None),
+        ("gsm8k acc > 0.4", "acc", None),
+        ("gsm8k (acc) 大于 0.4", "acc", None),
+        ("gsm8k（acc） > 40%", "acc", None),
+        ("0.4 < gsm8k.acc", "acc", None),
+        ("acc of gsm8k above 0.4", "acc", None),
+        ("our_eval f1 > 0.4", "F1", None),
+        ("gsm8k.exact_match.strict-match > 0.4", "exact_match", "strict-match"),
+        ("gsm8k.exact_match.`strict-match` > 0.4", "exact_match", "strict-match"),
+        ("gsm8k.acc.none > 0.4", "acc", ""),
+        ("gsm8k.none > 0.4", "", None),
+    ],
+)
+def test_words_name_a_metric_as_filters_do(query: str, metric: str, filter: str | None) -> None:
+    (condition,) = read_query(query, now=NOW, known=PYTHIA).conditions
+    name = "our_eval" if query.startswith("our") else "gsm8k"
+    assert condition == BenchmarkCondition(name, ">", 0.4, metric, filter)
+
+
+@pytest.mark.parametrize("query", ["best gsm8k.acc", "best gsm8k acc", "gsm8k.acc 最强"])
+def test_a_standing_is_of_the_metric_that_is_named(query: str) -> None:
+    assert read_query(query, now=NOW, known=PYTHIA).conditions == (StandingCondition("gsm8k", "strong", 0.95, "acc"),)
+
+
+@pytest.mark.parametrize(
+    ("query", "at_most"),
+    [
+        ("top 3 math", 3),
+        ("best five at math", 5),
+        ("数学最强的前 5 个", 5),
+        ("数学最强的前三名", 3),
+        ("newest 10 checkpoints", 10),
+        ("bottom 4 at math", 4),
+        ("top 10% at math", None),
+        ("best 7B model at math", None),
+        ("strong math", None),
+    ],
+)
+def test_a_number_after_top_says_how_many_are_wanted(query: str, at_most: int | None) -> None:
+    reading = read_query(query, now=NOW, known=KNOWN)
+    assert (reading.at_most, reading.unparsed) == (at_most, ())
 
 
 def test_a_word_of_the_vocabulary_is_a_project_only_where_the_query_says_so() -> None:

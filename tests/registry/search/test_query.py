@@ -121,7 +121,7 @@ def test_a_search_over_projects_names_those_that_measured_otherwise(session: Ses
     answer = search_checkpoints(session, project_ids=[here.id, there.id], query="gsm8k > 0.1")
     assert len(answer.results) == 1
     (left_out,) = answer.interpretation.left_out["scores.gsm8k"]
-    assert (left_out.text, left_out.projects) == ("scores.gsm8k.ours.none", ("elsewhere",))
+    assert (left_out.scores, left_out.projects) == (("scores.gsm8k.ours.none",), ("elsewhere",))
 
 
 def test_a_search_over_projects_names_those_that_measured_parts_only(session: Session) -> None:
@@ -132,7 +132,7 @@ def test_a_search_over_projects_names_those_that_measured_parts_only(session: Se
     every = [here.id, there.id, other.id]
     answer = search_checkpoints(session, project_ids=every, query="mmlu > 0.1")
     (left_out,) = answer.interpretation.left_out["scores.mmlu"]
-    assert (left_out.text, left_out.projects) == ("parts of mmlu", ("in-parts",))
+    assert (left_out.scores, left_out.projects) == (("parts of mmlu",), ("in-parts",))
     alone = search_checkpoints(session, project_ids=[there.id], query="mmlu > 0.1")
     assert not alone.interpretation.left_out
 
@@ -562,9 +562,68 @@ def test_who_is_not_ranked_beside_another_project_is_counted_and_found_by_its_ru
         assert names == {own.name if "project" in filter else other.name}
 
 
-def test_a_project_outside_of_what_may_be_seen_is_not_understood(session: Session) -> None:
+def test_a_project_outside_of_what_may_be_seen_is_none(session: Session) -> None:
     project, _ = population(session)
-    secret = make_project(session, "secret")
-    answer = search(session, f"strong math in project {secret.name}", project)
-    assert "secret" in answer.interpretation.unparsed
-    assert {result.checkpoint.project for result in answer.results} == {project.name}
+    make_project(session, "secret")
+    for name in ("secret", "nowhere"):
+        with pytest.raises(UnreadableQuery, match=f"There is no project '{name}' here. Examples"):
+            search(session, f"strong math in project {name}", project)
+
+
+def test_a_name_that_nobody_has_is_refused_with_the_nearest_run(session: Session) -> None:
+    project = make_project(session)
+    for name in ("pythia-1.4b-deduped", "Pythia-6.9b"):
+        make_checkpoint(session, make_run(session, project, name))
+    with pytest.raises(UnreadableQuery, match=r"called 'pythia-1b'. Did you mean .*Pythia-6.9b"):
+        search(session, "latest checkpoint of pythia-1b", project)
+    with pytest.raises(UnreadableQuery, match=r"'deduped' is a part of names, as of 'pythia-1.4b-deduped'"):
+        search(session, "strong deduped reading", project)
+    with pytest.raises(UnreadableQuery, match=r"No run, model, project or benchmark here is called 'pythia-1b'. Ex"):
+        search(session, "latest checkpoint of pythia-1b", make_project(session))
+
+
+def test_a_percent_among_shares_meets_no_comparison_and_that_is_said(session: Session) -> None:
+    project = make_project(session)
+    run = make_run(session, project)
+    ids = [make_checkpoint(session, run, step, scores={"gsm8k": score}) for step, score in ((1, 0.5), (2, 52.0))]
+    answer = search(session, "gsm8k > 0.4", project)
+    assert found(answer) == ids[:1]
+    assert "1 score of gsm8k is off its scale and not counted: it runs from 0 to 1." in answer.population.warnings
+    percents = make_run(session, make_project(session))
+    whole = make_checkpoint(session, percents, 1, scores={"gsm8k": 52.0})
+    answer = search_checkpoints(session, project_ids=[percents.project_id], query="gsm8k > 0.4")
+    assert (found(answer), answer.population.warnings) == ([whole], ())
+
+
+def test_words_name_a_metric_that_only_results_have(session: Session) -> None:
+    project = make_project(session)
+    run = make_run(session, project)
+    ours, bare = (make_checkpoint(session, run, step) for step in (1, 2))
+    make_score(session, ours, "gsm8k", 0.9, metric="Ours")
+    make_score(session, bare, "gsm8k", 0.9)
+    for query, one in (("gsm8k ours > 0.4", ours), ("gsm8k.Ours > 0.4", ours), ("gsm8k.none > 0.4", bare)):
+        answer = search(session, query, project)
+        assert (answer.strict, found(answer)) == (True, [one]), query
+    assert answer.interpretation.resolved == {"scores.gsm8k.none": "scores.gsm8k.none.none"}
+
+
+@pytest.mark.parametrize("query", ["smallest with gsm8k > 0.1", "smallest with step < 5000"])
+def test_the_smallest_model_comes_first_and_one_of_unknown_size_last(session: Session, query: str) -> None:
+    project = make_project(session)
+    sizes = (7_000_000_000, None, 160_000_000, 1_400_000_000)
+    ids = [
+        make_checkpoint(session, make_run(session, project, parameter_count=size), scores={"gsm8k": 0.5})
+        for size in sizes
+    ]
+    answer = search(session, query, project)
+    assert answer.strict
+    assert found(answer) == [ids[place] for place in (2, 3, 0, 1)]
+
+
+def test_top_3_answers_three_and_no_more_than_the_limit(session: Session) -> None:
+    project, ids = population(session)
+    answer = search(session, "top 3 math", project)
+    assert (found(answer), answer.interpretation.at_most) == (ids[:-4:-1], 3)
+    assert not answer.strict  # one of 25 stands at the 95th percentile
+    assert found(search(session, "newest 2 with step < 5000", project)) == ids[:-3:-1]
+    assert len(search(session, "top 30 math", project, limit=4).results) == 4

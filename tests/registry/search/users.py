@@ -89,7 +89,7 @@ USERS = (
     ("有存档在 s3 上的,多语言好", "replicas.tier=object multilingual>=0.8", "", "match"),
     # partly understood: the rest is said, never dropped
     ("full checkpoints only, strong math", "math>=0.8", "full", "match"),
-    ("smallest model that is good at math", "math>=0.8", "smallest", "match"),
+    ("smallest model that is good at math", "math>=0.8", "", "smallest"),
     ("继续训练的 run 数学强", "math>=0.8", "继续", "match"),
 )
 

@@ -1,18 +1,20 @@
 """`cairn find`: which checkpoint is strong where."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import click
 
 from cairn.calls.base import literal, pages
-from cairn.cli.output import checkpoint_cells, counted, json_option, points, print_json, print_rows, say, say_if_cut
+from cairn.cli.found import evidence_cell, say_how_understood, say_next_filter, say_read_as, subject_of
+from cairn.cli.output import checkpoint_cells, json_option, print_json, print_rows, say, say_if_cut
 from cairn.cli.targets import find_checkpoint_id
 from cairn.client import Client
-from cairn.types import Checkpoint, CheckpointPage, Evidence, SearchAnswer, SearchResult
+from cairn.errors import NotFound
+from cairn.types import Checkpoint, CheckpointPage, SearchAnswer, SearchResult
 
 PAGE = 100
-PROJECTS = 5  # left out, that are named
 STANDING = "standing"  # what nobody should load by mistake says so: pending, or left behind by a rollback
 BASIC = ("loss", "tokens_seen", STANDING, "resumability", "saved_at")
 
@@ -26,7 +28,7 @@ BASIC = ("loss", "tokens_seen", STANDING, "resumability", "saved_at")
 @click.option("--like", metavar="CHECKPOINT", help="Those with the same strengths and weaknesses as this one.")
 @click.option(
     "--order",
-    type=click.Choice(("match", "newest", "oldest", "lowest_loss")),
+    type=click.Choice(("match", "newest", "oldest", "lowest_loss", "smallest")),
     help="What comes first of an answer in words.",
 )
 @click.option("--population", help="Whom percentiles are among: project (default) or reference:pythia.")
@@ -68,17 +70,18 @@ def find(
         if words and not " ".join(words).strip():
             raise click.UsageError("Say what to look for, e.g. 'strong math weak chat'; without words all are listed.")
         if words:
-            answer = client.search(" ".join(words), project=project, order=order, population=population, limit=limit)
-            return _by_words(answer, as_json)
+            asked = " ".join(words)
+            answer = client.search(asked, project=project, order=order, population=population, limit=limit)
+            return _by_words(answer, as_json, asked)
         return _by_filter(client, filter_, order_by, columns, project, limit, as_json)
 
 
-def _by_words(answer: SearchAnswer, as_json: bool) -> int:
+def _by_words(answer: SearchAnswer, as_json: bool, asked: str | None = None) -> int:
     if as_json:
         print_json(answer.raw)
     else:
-        _say_how_understood(answer)
-        names = list(dict.fromkeys(_subject(each) for result in answer.results for each in result.evidence))
+        say_how_understood(answer, asked)
+        names = list(dict.fromkeys(subject_of(each) for result in answer.results for each in result.evidence))
         by_loss = answer.interpretation.order == "lowest_loss"
         rows = [_result_row(result, names, by_loss) for result in answer.results]
         if rows:
@@ -86,56 +89,12 @@ def _by_words(answer: SearchAnswer, as_json: bool) -> int:
     return 0 if answer.results and answer.strict else 1
 
 
-def _say_how_understood(answer: SearchAnswer) -> None:
-    order = answer.interpretation.order
-    said = [
-        *map(str, answer.interpretation.conditions),
-        *([f"the {order.replace('_', ' ')} first"] if order != "match" else []),
-    ]
-    understood = ", ".join(said) or "nothing"
-    size = answer.population.get("size")
-    say(f"Understood: {understood}." + (f" Ranked among {counted(size, 'checkpoint')}." if size is not None else ""))
-    if answer.interpretation.unparsed:
-        say(f"Not understood: {', '.join(answer.interpretation.unparsed)}.")
-    _say_read_as(answer.interpretation.resolved, answer.interpretation.left_out)
-    for warning in answer.population.get("warnings") or ():
-        say(str(warning))
-    if not answer.results:
-        say("Nothing found. A checkpoint without scores for this is never counted as weak.")
-    elif not answer.strict:
-        unasked = answer.interpretation.left_out
-        who = "Nothing that was asked" if unasked else "Nothing"
-        say(f"{who} meets every condition; these come nearest.")
-    if answer.incomplete:
-        lacking = f"{len(answer.incomplete)} more {'was' if len(answer.incomplete) == 1 else 'were'}"
-        say(f"{lacking} never evaluated on a part of this; --json shows them.")
-
-
-def _subject(evidence: Evidence) -> str:
-    asked = evidence.condition
-    return asked.capability or asked.benchmark or asked.field_ or evidence.capability or "?"
-
-
 def _result_row(result: SearchResult, names: Sequence[str], by_loss: bool) -> list[Any]:
     """Each percentile beside the share of its benchmarks that were measured, where not all were."""
-    shown = {_subject(each): _evidence_cell(each) for each in result.evidence}
+    shown = {subject_of(each): evidence_cell(each) for each in result.evidence}
     label, id_ = checkpoint_cells(result.checkpoint)
     loss = [result.loss] if by_loss else []
     return [label, result.score, *loss, *(shown.get(name, "") for name in names), id_]
-
-
-def _evidence_cell(evidence: Evidence) -> str:
-    """A percentile where there is a population, else the composite; for a benchmark's own value its score."""
-    scores = [each.value for each in evidence.benchmarks if each.value is not None]
-    if evidence.condition.relation not in ("strong", "weak", "like", ""):
-        return f"{scores[0]:.6g}" if scores else ""
-    partly = evidence.coverage is not None and evidence.coverage < 1 and evidence.capability is not None
-    measured = f" ({points(evidence.coverage)} measured)" if partly else ""
-    if evidence.percentile is not None and (evidence.basis != "absolute" or evidence.composite is None):
-        return points(evidence.percentile) + measured
-    if evidence.composite is not None:
-        return f"{evidence.composite:.3f}" + measured
-    return "not evaluated"
 
 
 def _by_filter(
@@ -163,10 +122,12 @@ def _by_filter(
         return page
 
     found = list(pages(fetch, limit))
+    if not found and project is not None:
+        _refuse_unknown_project(client, project)
     if as_json:
         print_json({"items": [each.raw for each in found], "resolved": read_as, "left_out": left_out})
         return 0 if found else 1
-    _say_read_as(read_as, left_out)
+    say_read_as(read_as, left_out)
     if found:
         print_checkpoints(found, wanted)
         say_if_cut(len(found), limit)
@@ -176,24 +137,17 @@ def _by_filter(
             if filter_
             else "There is no checkpoint yet. `cairn record --project P --run R --step N` records the first."
         )
+        say_next_filter(left_out, filter_ or "")
     return 0 if found else 1
 
 
-def _say_read_as(read_as: Mapping[str, Any], left_out: Mapping[str, Any]) -> None:
-    """A benchmark without its metric means one metric for all: a person has to see which, and whom it leaves out."""
-    for name, meant in read_as.items():
-        if meant is None:
-            say(f"{name}: no such score is recorded in the projects that were asked.")
-        elif (short := _short(meant)) != name:
-            say(f"{name} is read as {short}; name another metric to ask for that one.")
-        for each in left_out.get(name) or ():
-            names = [*map(str, each["projects"])]
-            more = f" and {len(names) - PROJECTS} more" if len(names) > PROJECTS else ""
-            say(f"  Left out, with {_short(each['score'])} only: {', '.join(names[:PROJECTS])}{more}.")
-
-
-def _short(score: Any) -> str:
-    return str(score).removesuffix(".none").removesuffix(".none")
+def _refuse_unknown_project(client: Client, name: str) -> None:
+    """A filter that finds nothing may have been asked of a project that does not exist: then that is the answer."""
+    known = [each.name for each in client.list_projects()]
+    if name not in known:
+        near = get_close_matches(name, known, n=1) or known
+        there = f" Did you mean {near[0]}?" if len(near) == 1 else ""
+        raise NotFound(f"There is no project {name!r} that this token can read.{there}")
 
 
 def print_checkpoints(found: Sequence[Checkpoint], wanted: Sequence[str]) -> None:

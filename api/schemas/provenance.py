@@ -24,8 +24,9 @@ class StepRangeOut(Answer):
 
 
 class StageOut(Answer):
-    """What one attempt did on the way, up to `checkpoint`. `came_from` null: it began from nothing.
+    """What a stretch of an attempt did on the way, up to `checkpoint`. `came_from` null: it began from nothing.
 
+    `continued`: the attempt went on there, with other data or beyond where another way to the checkpoint left it.
     `tokens`: seen in this stage alone. `mix`: shares of its sources. `repeated`: steps that an abandoned attempt had
     trained before; `skipped`: steps whose data was left out.
     """
@@ -65,7 +66,8 @@ class StageOut(Answer):
 class ProvenanceOut(Answer):
     """The whole chain. `stages`: newest first; `tokens_by_source` adds up what is known, `unknown` says what is not.
 
-    `config` and `environment` are those of the checkpoint itself; `dirty`: who ran with uncommitted code.
+    `config` and `environment` are those of the checkpoint itself, else what its attempt or run was given later, which
+    `notes` say; `dirty`: who ran with uncommitted code.
     """
 
     checkpoint: CheckpointRef
@@ -77,6 +79,7 @@ class ProvenanceOut(Answer):
     dirty: list[CheckpointRef]
     config: AsSent
     environment: AsSent
+    notes: list[str]
     unknown: list[str]
 
     @classmethod
@@ -94,8 +97,9 @@ class ProvenanceOut(Answer):
             ],
             checkpoints=[CheckpointRef.from_row(each) for each in row.names.values()],
             dirty=[CheckpointRef.from_row(each) for each in row.dirty],
-            config=row.detail.config,
-            environment=row.detail.environment,
+            config=row.config,
+            environment=row.environment,
+            notes=list(row.notes),
             unknown=list(row.unknown),
         )
 

@@ -8,6 +8,7 @@ from registry.provenance.code_changes import CodeChanges, code_suspects
 from registry.provenance.config_diff import ConfigChange, Scalar, diff_configs
 from registry.provenance.data_mix import MixChange, SourceChange, compare_mixes, shares
 from registry.provenance.data_seen import DataSeen, data_seen, stages_of
+from registry.provenance.model_size import model_changes, model_suspects, one_size, without_model
 from registry.provenance.sides import Recorded, Side
 from registry.provenance.suspects import Change, changes_of_config, changes_of_mix, in_tokens, relative_change
 from registry.wording import counted
@@ -43,29 +44,34 @@ def possible_suspects(
     environment: Sequence[ConfigChange],
 ) -> list[Change]:
     """Everything that changed, in the words and under the keys by which suspects and earlier pairs know it."""
-    return [
+    found = [
         *lineage,
         *_data_suspects(data),
-        *changes_of_config(config),
+        *model_suspects(old, new),
+        *changes_of_config(without_model(config)),
         *code_suspects(code),
         *changes_of_config(environment, "environment"),
         *_attempt_suspects(old, new),
         *_training_suspects(data),
     ]
+    return one_size(found)
 
 
 # ---- what changed
 
 
 def config_changes(old: Side, new: Side, recorded: Recorded) -> list[ConfigChange]:
-    """Both configs, and the layouts below `layout.`; nothing where one side recorded none, since that is unknown."""
+    """Both configs, the layouts below `layout.`, and what the runs say of the model below `run.`.
+
+    Nothing of what one side did not record, since that is unknown.
+    """
     changes = []
     if old.config_id is not None and new.config_id is not None and old.config_id != new.config_id:
         changes = diff_configs(recorded.configs[old.config_id], recorded.configs[new.config_id])
     if old.layout is not None and new.layout is not None and old.layout.id != new.layout.id:
         layouts = diff_configs(_layout_values(old.layout), _layout_values(new.layout))
         changes += [replace(each, kind="parallel") for each in layouts]
-    return changes
+    return [*changes, *model_changes(old, new)]
 
 
 def not_recorded(what: str, known: tuple[bool, bool], changes: Sequence[ConfigChange]) -> str:

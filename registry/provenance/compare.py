@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from registry.checkpoints.detail import read_identities
 from registry.checkpoints.rows import CheckpointIdentity
 from registry.evals.results import EvalResult, Readings, results_of
+from registry.provenance import late
 from registry.provenance.association import PastPair
 from registry.provenance.changes import (
     ANOTHER_VERSION,
@@ -21,6 +22,7 @@ from registry.provenance.changes import (
 )
 from registry.provenance.code_changes import CodeChanges, compare_code
 from registry.provenance.config_diff import ConfigChange
+from registry.provenance.cuts import with_cuts
 from registry.provenance.history import past_pairs
 from registry.provenance.paired import find_paired
 from registry.provenance.same_weights import of_same_weights
@@ -46,6 +48,7 @@ class Comparison:
     """Everything that a comparison says. `*_known`: whether each side recorded a config, an environment at all.
 
     `config_why` and `environment_why` say what is not recorded, and on which side; empty where both are whole.
+    `late_why`: whose config or environment was taken, where a side has none of its own.
     `lineage`: how one came from the other, and `lineage_why` the same in words; empty where that is not recorded.
     """
 
@@ -60,6 +63,7 @@ class Comparison:
     environment_changes: tuple[ConfigChange, ...]
     environment_known: tuple[bool, bool]
     environment_why: str
+    late_why: str
     suspects: tuple[Suspect, ...]
     lineage: Way
     lineage_why: str
@@ -80,7 +84,7 @@ def compare_checkpoints(
     """
     sides = read_sides(session, [baseline_id, candidate_id])
     old, new = sides[baseline_id], sides[candidate_id]
-    recorded = read_recorded(session, [(old, new)])
+    recorded = with_cuts(session, read_recorded(session, [(old, new)]), [baseline_id, candidate_id])
     lineage = way_between(recorded.past, baseline_id, candidate_id)
     names = read_identities(session, sorted({each for edge in lineage.edges for each in edge[:2]}))
     scores = _score_changes(session, old, new)
@@ -113,6 +117,15 @@ def compare_checkpoints(
         environment_changes=tuple(environment),
         environment_known=environment_known,
         environment_why=not_recorded("environment", environment_known, environment),
+        late_why="; ".join(
+            filter(
+                None,
+                (
+                    late.told("config", (old.config_whose, new.config_whose)),
+                    late.told("environment", (old.environment_whose, new.environment_whose)),
+                ),
+            )
+        ),
         suspects=tuple(suspects),
         lineage=lineage,
         lineage_why=told(lineage, names),

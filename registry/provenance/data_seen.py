@@ -12,12 +12,15 @@ from typing import Final
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from registry.lineage import Edge
 from registry.models import DataSource, DataVersion
 from registry.provenance.data_mix import Source, shares
-from registry.provenance.past import COPIES, Past
+from registry.provenance.past import COPIES, Past, Place
 from registry.types import Relation
 
 OWN_COUNT: Final = (Relation.FINE_TUNED.value, Relation.DISTILLED.value)
+
+CONTINUED: Final = "continued"  # the attempt went on: with other data, or beyond where another way left it
 
 Mix = dict[str, Source]
 
@@ -58,10 +61,23 @@ def stages_of(past: Past, checkpoint_id: int) -> list[Stage]:
         if edge is not None and edge.relation in COPIES and edge.child_id == place.id and edge.parent_id in past.places:
             continue
         relation = edge.relation if edge is not None else Relation.RESUMED.value if place.resumed else None
-        found.append(Stage(place.data_version, place.tokens_seen, relation))
+        within = [place, *_cuts_before(past, place, edge)]
+        found += [Stage(each.data_version, each.tokens_seen, CONTINUED) for each in within[:-1]]
+        found.append(Stage(within[-1].data_version, within[-1].tokens_seen, relation))
     if found and found[-1].came_from is not None:
         found.append(Stage(None, None))
     return found
+
+
+def _cuts_before(past: Past, place: Place, edge: Edge | None) -> list[Place]:
+    """Where the attempt changed its data on the way, the newest first; of copies and merges nothing.
+
+    A save that had seen as much as the checkpoint has tells of no change: nothing was trained after it.
+    """
+    if edge is not None and (edge.relation == Relation.MERGED or edge.relation in COPIES):
+        return []
+    cuts = [each for each in past.cuts.get(place.attempt_id, ()) if each.step < place.step]
+    return [each for each in reversed(cuts) if each.tokens_seen is None or each.tokens_seen != place.tokens_seen]
 
 
 def tokens_in_all(stages: Sequence[Stage]) -> int | None:
@@ -110,6 +126,8 @@ def data_seen(stages: Sequence[Stage], mixes: Mapping[int, Mix]) -> DataSeen:
     for stage, earlier in zip(stages, [*stages[1:], None], strict=True):
         amount = _tokens_of(stage, earlier)
         if amount is None or stage.data_version is None:
+            if stage.came_from == CONTINUED:
+                return replace(known, note="what was seen before its data changed is not counted")
             way = (own.came_from or Relation.RESUMED.value).removesuffix("_from").replace("_", "-")
             how = "resumed" if way == "resumed" else f"was {way}"
             return replace(known, note=f"what was seen before it {how} from another checkpoint is not counted")

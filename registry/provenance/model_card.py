@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from registry.ids import to_text
 from registry.provenance.bundle import Provenance, Stage, StepRange
 
+MOST_OF_A_COMMAND = 10_000  # characters; launch commands are long
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
 
 
@@ -29,7 +30,9 @@ def to_markdown(found: Provenance) -> str:
     )
     lines += _ranges("Repeated after a rollback", found.stages, [each.repeated for each in found.stages])
     lines += _ranges("Data skipped", found.stages, [each.skipped for each in found.stages])
-    lines += [f"- {_plain(_command(stage))}" for stage in found.stages if stage.command]
+    launched = dict.fromkeys(_command(stage) for stage in found.stages if stage.command)
+    if launched:
+        lines += ["", "**Launched with:**", "", *(f"- {_plain(each, MOST_OF_A_COMMAND)}" for each in launched)]
     if found.dirty:
         names = ", ".join(f"{_plain(each.run.name)} step {each.step:,}" for each in found.dirty)
         lines += ["", f"**Uncommitted code:** {names} ran with changes that no commit holds."]
@@ -92,6 +95,7 @@ def _count(tokens: int | None) -> str:
     return "not recorded" if tokens is None else f"{tokens:,}"
 
 
-def _plain(text: str) -> str:
-    """Text of others on one line, with nothing in it that Markdown reads as its own."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))[:400]
+def _plain(text: str, most: int = 400) -> str:
+    """Text of others on one line, with nothing in it that Markdown reads as its own; where it is cut, … says so."""
+    line = " ".join(text.split())
+    return _SPECIAL.sub(r"\\\1", line if len(line) <= most else f"{line[: most - 1]}…")

@@ -43,10 +43,12 @@ class Past:
     """Places by id, and what each came from, in the order of the parents' ids; nothing where training began anew.
 
     The child of an edge is the checkpoint itself, or an earlier one of its attempt for which the edge was recorded.
+    `cuts`: by attempt, in order, the last save of each data version that another one followed; where they were read.
     """
 
     places: Mapping[int, Place] = field(default_factory=dict)
     parents: Mapping[int, Sequence[Edge]] = field(default_factory=dict)
+    cuts: Mapping[int, Sequence[Place]] = field(default_factory=dict)
 
     def line(self, checkpoint_id: int) -> Iterator[tuple[Place, Edge | None]]:
         """The checkpoint and what it came from, one after the other; of several parents the first."""
@@ -59,22 +61,23 @@ class Past:
             here = None if edge is None else edge.parent_id
 
 
-def read_past(session: Session, starts: Iterable[Place]) -> Past:
+def read_past(session: Session, starts: Iterable[Place], *, most: int = MAX_PLACES) -> Past:
     """The past of all of `starts`: a statement or two for each generation of recorded parents."""
     places = {each.id: each for each in starts}
     edges = _Edges(session)
     parents: dict[int, Sequence[Edge]] = {}
     level = list(places.values())
     for _ in range(MAX_GENERATIONS):
-        if not level or len(places) > MAX_PLACES:
+        if not level or len(places) > most:
             break
-        loaded = [each for each in _loaded_by(session, level) if each.id not in places]
+        unread = [each for each in level if each.loaded not in places]
+        loaded = [each for each in _loaded_by(session, unread) if each.id not in places]
         places.update((each.id, each) for each in loaded)
         fresh = [*level, *loaded]
         edges.read(fresh)
         parents.update((each.id, edges.before(each)) for each in fresh)
         missing = {edge.parent_id for each in fresh for edge in parents[each.id]} - places.keys()
-        level = [each for chunk in chunks(sorted(missing)) for each in _read(session, chunk)]
+        level = [each for chunk in chunks(sorted(missing)) for each in read_places(session, chunk)]
         places.update((each.id, each) for each in level)
     return Past(places, parents)
 
@@ -91,11 +94,12 @@ def _loaded_by(session: Session, level: Sequence[Place]) -> list[Place]:
             .join(Attempt, (Attempt.project_id == own.project_id) & (Attempt.id == own.attempt_id))
             .where(Attempt.resumed_from_checkpoint_id.is_not(None))
         )
-        found += _read(session, select(path.union(further).c.id))
+        found += read_places(session, select(path.union(further).c.id))
     return found
 
 
-def _read(session: Session, ids: Any) -> list[Place]:
+def read_places(session: Session, ids: Any) -> list[Place]:
+    """Checkpoints by their ids, or by a statement that gives these."""
     own = Checkpoint.project_id
     query = (
         select(

@@ -15,6 +15,7 @@ from registry.ids import to_text
 from registry.models import Attempt, Checkpoint, CodeVersion, Config, DataVersion, Environment, Layout, Project, Run
 from registry.provenance.config_diff import Scalar
 from registry.provenance.data_seen import Mix, read_mixes
+from registry.provenance.late import config_of, environment_of
 from registry.provenance.past import Past, Place, read_past
 from registry.snapshots import CodeSpec, flatten
 from registry.upsert import chunks
@@ -29,9 +30,12 @@ class Side:
     identity: CheckpointIdentity
     project_id: int
     model_family: str | None
+    parameter_count: int | None
     tokens_seen: int | None
     config_id: int | None
+    config_whose: str  # attempt or run, where it was recorded after the checkpoint
     environment_id: int | None
+    environment_whose: str
     layout: Layout | None
     data_version: DataVersion | None
     code: CodeSpec | None
@@ -84,6 +88,8 @@ def _side(
     data: DataVersion | None,
     code: CodeVersion | None,
 ) -> Side:
+    config = config_of(checkpoint.config_id, attempt, run)
+    environment = environment_of(checkpoint.environment_id, attempt)
     return Side(
         identity=CheckpointIdentity(
             id=checkpoint.id,
@@ -96,9 +102,12 @@ def _side(
         ),
         project_id=checkpoint.project_id,
         model_family=run.model_family,
+        parameter_count=run.parameter_count,
         tokens_seen=checkpoint.tokens_seen,
-        config_id=checkpoint.config_id,
-        environment_id=checkpoint.environment_id,
+        config_id=config.id,
+        config_whose=config.whose,
+        environment_id=environment.id,
+        environment_whose=environment.whose,
         layout=layout,
         data_version=data,
         code=None if code is None else CodeSpec(code.commit, code.dirty, code.diff_digest, code.remote),

@@ -19,6 +19,7 @@ from registry.wording import counted
 # [assumed] How likely a change of each kind is to move a capability, before anything is known of it.
 PRIOR_TIED_SOURCE = 3.0  # a data source that teaches the very capability
 PRIOR_LEARNING_RATE = 1.5
+PRIOR_MODEL_SIZE = 3.0  # how many parameters there are: what holds every capability, and what settings follow from
 PRIOR_FEEDING = 1.0  # sequence length, loader code, tokenizer, another data version: what the model sees, and how
 PRIOR_DIRECT = 3.0  # the one was made from the other by this alone: quantised, merged, distilled, fine-tuned
 PRIOR_ON_THE_WAY = 1.0  # such an edge among others
@@ -41,6 +42,7 @@ TIED_WORDS: dict[str, tuple[str, ...]] = {
     "agent": ("tool", "agent", "function"),
     "lm": ("web", "cc", "pile", "c4"),
 }
+MODEL_SIZE = "run.parameter_count"
 # What a class of changes is of, in a sentence.
 SUBJECTS = {"env": "the environment", "parallel": "the parallel layout", "code": "the code"}
 _FEEDING = re.compile(
@@ -59,6 +61,7 @@ class Change:
     words: str
     source: str | None = None  # the data source, where it is one
     direct: bool = False  # it is how the one came from the other, with nothing else between
+    part_of: str | None = None  # the key of the change that this is one side of, and one change with
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,8 @@ def prior(change: Change, capabilities: Iterable[str]) -> tuple[float, str]:
         if change.direct:
             return PRIOR_DIRECT, "it made the one from the other"
         return PRIOR_ON_THE_WAY, "it lies on the way from one to the other"
+    if change.key == MODEL_SIZE:
+        return PRIOR_MODEL_SIZE, "the size of a model reaches every capability"
     if change.kind == "inert":
         return PRIOR_INERT, "it should not reach the model at all"
     if change.source is not None:
@@ -202,7 +207,7 @@ def rank_suspects(
     pairs = list(history)
     known = associate(list(by_key), pairs) if pairs else {}
     scored = []
-    for keys in change_sets(list(by_key), pairs):
+    for keys in _with_parts(change_sets(list(by_key), pairs), by_key):
         members = [by_key[key] for key in keys]
         factors = [(*prior(each, capabilities), each.magnitude, _ratio(known.get(each.key)), each) for each in members]
         best = max(factors, key=lambda item: item[0] * item[2] * item[3])
@@ -211,6 +216,17 @@ def rank_suspects(
     suspects = [_suspect(score / total if total else 0.0, members, best, known) for score, members, best in scored]
     direct = {change.key for change in changes if change.direct}
     return sorted(suspects, key=lambda each: (direct.isdisjoint(each.changes), -each.share, each.changes))
+
+
+def _with_parts(sets: Sequence[tuple[str, ...]], by_key: Mapping[str, Change]) -> list[tuple[str, ...]]:
+    """The sets that hold a change or one of its parts as one, the change itself first."""
+    wholes = {each.part_of for each in by_key.values() if each.part_of is not None}
+    for whole in wholes & by_key.keys():
+        ours = {whole, *(each.key for each in by_key.values() if each.part_of == whole)}
+        joined = [keys for keys in sets if not ours.isdisjoint(keys)]
+        rest = [key for keys in joined for key in keys if key != whole]
+        sets = [(whole, *rest), *(keys for keys in sets if keys not in joined)]
+    return list(sets)
 
 
 def _ratio(association: Association | None) -> float:
@@ -225,8 +241,11 @@ def _suspect(
 ) -> Suspect:
     weight, why, magnitude, ratio, leading = best
     association = known.get(leading.key)
-    reasons = [*(each.words for each in members), f"{why} (assumed prior {weight:g})"]
-    if len(members) > 1:
+    parts = [each.words for each in members if each.part_of is not None]
+    reasons = [*(each.words for each in members if each.part_of is None)]
+    reasons += [f"the same change in the config: {', '.join(parts)}"] if parts else []
+    reasons.append(f"{why} (assumed prior {weight:g})")
+    if len(members) - len(parts) > 1:
         reasons.append("these changed together in nearly every earlier pair, so nothing tells them apart")
     reasons.append(_past(association))
     shown = association is not None and association.is_shown

@@ -147,7 +147,7 @@ def _draft(
     before, after = int(steps[alarm.good]), int(steps[alarm.at])
     spread = (alarm.stderr**2 + alarm.level_stderr**2) ** 0.5
     size = f"{100 * alarm.fall:.1f} ± {100 * spread:.1f} points"
-    where = f"{watch.alias}, now at step {after}," if watch.alias is not None else f"step {after}"
+    where = f"step {after}, which {watch.alias} moved to," if watch.alias is not None else f"step {after}"
     return Draft(
         run_id=run_of[checkpoint_id],
         checkpoint_id=checkpoint_id,

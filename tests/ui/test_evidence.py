@@ -75,6 +75,30 @@ def test_the_chain_is_a_page_that_answers_first(browser: TestClient, session: Se
     assert own.links["Where it comes from"] == f"/checkpoints/{to_text(new)}/provenance"
 
 
+def test_older_stages_are_counted_and_named_where_the_page_does_not_show_them(
+    browser: TestClient, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.pages.provenance.MOST_STAGES", 1)
+    run = make_run(session)
+    make_checkpoint(session, run, 100, data_version=DataSpec("v1", {"web": SourceSpec(1.0)}), tokens_seen=3_000)
+    end = make_checkpoint(session, run, 200, data_version=DataSpec("v2", {"math": SourceSpec(1.0)}), tokens_seen=4_000)
+    page = read(browser, f"/checkpoints/{to_text(end)}/provenance")
+    assert page.answer == "It has seen 4 k tokens, 75% of them web, over 2 stages."
+    assert "1 older stage, counted in the tokens above and not shown here" in page.text
+
+
+def test_what_a_merge_has_seen_is_not_said_and_its_sources_are(browser: TestClient, session: Session) -> None:
+    project = make_project(session)
+    web = DataSpec("v1", {"web": SourceSpec(1.0)})
+    parents = [make_checkpoint(session, make_run(session, project), 1, data_version=web, tokens_seen=5)]
+    edges = [ParentSpec(each, Relation.MERGED) for each in parents]
+    merged = make_checkpoint(session, make_run(session, project), 0, parents=edges)
+    page = read(browser, f"/checkpoints/{to_text(merged)}/provenance")
+    assert page.answer.startswith(
+        "How many tokens it has seen is not recorded; of those that can be counted 100% are web"
+    )
+
+
 def test_a_bare_checkpoint_says_what_is_not_known(browser: TestClient, session: Session) -> None:
     page = read(browser, f"/checkpoints/{to_text(make_checkpoint(session))}/provenance")
     assert page.answer == "How many tokens it has seen is not recorded, over 1 stage."

@@ -11,6 +11,7 @@ from registry.checkpoints.errors import CheckpointNotFound
 from registry.ids import from_text
 from registry.overview.briefs import read_briefs
 from registry.provenance.bundle import Provenance, Stage, read_provenance
+from registry.provenance.data_seen import CONTINUED
 from registry.provenance.model_card import to_markdown
 from registry.tokens import Caller
 from ui import filters
@@ -24,13 +25,16 @@ from ui.words import grouped_steps
 router = APIRouter(include_in_schema=False)
 
 MOST_SOURCES = 60
+MOST_STAGES = 200  # on the page; the file has all
+MOST_UNKNOWN = 50
 
 
 @router.get("/checkpoints/{checkpoint_id}/provenance")
 def provenance_page(checkpoint_id: str, session: SessionDep, viewer: ViewerDep) -> HTMLResponse:
     """The whole chain, the newest stage first."""
     found = _own(session, viewer.caller, checkpoint_id)
-    briefs = read_briefs(session, [each.checkpoint.id for each in found.stages])
+    newest = found.stages[:MOST_STAGES]
+    briefs = read_briefs(session, [each.checkpoint.id for each in newest])
     total = sum(found.tokens_by_source.values())
     sources = tuple(
         SourceRow(name, filters.count(tokens), tokens / total)
@@ -54,9 +58,9 @@ def provenance_page(checkpoint_id: str, session: SessionDep, viewer: ViewerDep) 
                 _tree(stage),
                 tuple(_notes(stage)),
             )
-            for stage in found.stages
+            for stage in newest
         ),
-        unknown=tuple(grouped_steps(each) for each in found.unknown),
+        unknown=tuple(_unknown(found)),
         markdown_href=f"/checkpoints/{checkpoint_id}/provenance.md",
         command=Command("All of it as files, to train it again:", f"cairn reproduce {checkpoint_id} FOLDER"),
     )
@@ -90,7 +94,8 @@ def _answer(found: Provenance) -> Answer:
     if found.tokens_by_source:
         first, tokens = next(iter(found.tokens_by_source.items()))
         share = tokens / sum(found.tokens_by_source.values())
-        seen += f", {filters.percent(share)} of them {first}"
+        of_what = ", {} of them {}" if found.tokens_total is not None else "; of those that can be counted {} are {}"
+        seen += of_what.format(filters.percent(share), first)
     stages = filters.plural(len(found.stages), "stage")
     doubts = []
     if found.dirty:
@@ -99,6 +104,16 @@ def _answer(found: Provenance) -> Answer:
         doubts.append(f"{filters.plural(len(found.unknown), 'thing')} not recorded")
     detail = f"{'; '.join(doubts)}.".capitalize() if doubts else ""
     return Answer(f"{seen}, over {stages}.", "warn" if doubts else "plain", detail)
+
+
+def _unknown(found: Provenance) -> Iterator[str]:
+    """What is not known, and what stands in the file only."""
+    yield from (grouped_steps(each) for each in found.unknown[:MOST_UNKNOWN])
+    if len(found.unknown) > MOST_UNKNOWN:
+        yield f"{filters.plural(len(found.unknown) - MOST_UNKNOWN, 'thing')} more; the Markdown file names each"
+    if len(found.stages) > MOST_STAGES:
+        older = filters.plural(len(found.stages) - MOST_STAGES, "older stage")
+        yield f"{older}, counted in the tokens above and not shown here; the Markdown file has all"
 
 
 def _tree(stage: Stage) -> str:
@@ -115,6 +130,8 @@ def _notes(stage: Stage) -> Iterator[str]:
         yield f"steps {steps} were trained before, in attempt {each.attempt}"
     for each in stage.skipped:
         yield f"the data of steps {filters.grouped(each.first)} – {filters.grouped(each.last)} was skipped"
+    if stage.came_from == CONTINUED:
+        return  # what follows was said of the attempt's first stage
     if stage.changes:
         yield f"changed: {filters.middle(stage.changes, 200)}"
     if stage.reason:

@@ -17,7 +17,7 @@ from registry.evals.normalise import orient
 from registry.ids import from_text, to_text
 from registry.models import Bisect
 from registry.provenance.bisect.evidence import Rejected, evidence
-from registry.provenance.bisect.measures import Measured, Measures
+from registry.provenance.bisect.measures import Measured, Measures, NothingFell
 from registry.provenance.bisect.paths import path_between, restorable
 from registry.provenance.bisect.posterior import (
     SURE,
@@ -89,7 +89,7 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A score that is kept and does not count, since it cannot be of the benchmark's scale."""
+    """A score that is kept and does not count: it cannot be of the benchmark's scale, or is of one of the ends."""
 
     checkpoint: CheckpointIdentity
     value: float
@@ -209,6 +209,7 @@ def observe(
     message = measures.off_scale(value, _what(row, measures))
     if message:
         raise OffScale(f"That is no score of {target.name}: {message}.", errors=[FieldError("/value", message)])
+    stderr = stderr or None  # zero is no error of a score: it is reckoned from the items, as where none is said
     keep_observation(session, row, checkpoint_id, value=value, stderr=stderr, n_samples=n_samples, actor=actor)
     return get_bisect(session, bisect_id)
 
@@ -234,13 +235,16 @@ def get_bisect(session: Session, bisect_id: int) -> BisectAnswer:
     gaps = gap_probabilities(len(points) - 1, drop, {at[key]: each for key, each in seen.items()})
     bad = bad_probabilities(gaps)
     items = items_for(row.drop_size, row.discordance)
-    ask = next_ask(
-        gaps,
-        {at[key]: each for key, each in seen.items()},
-        [at[each] for each in places if each in at],
-        items,
-        measures.most_items(what),
-    )
+    gone = _premise_gone(measures, row.bad_id)
+    ask = None
+    if not gone:
+        ask = next_ask(
+            gaps,
+            {at[key]: each for key, each in seen.items()},
+            [at[each] for each in places if each in at],
+            items,
+            measures.most_items(what),
+        )
     names = read_identities(session, [*points, *(each.checkpoint_id for each in skipped)])
     posterior = tuple(
         Gap(names[points[place]], names[points[place + 1]], float(gaps[place])) for place in range(len(gaps))
@@ -273,9 +277,18 @@ def get_bisect(session: Session, bisect_id: int) -> BisectAnswer:
         evaluations=evaluations,
         left_out=len(path) - len(points),
         done=ask is None,
-        why=_told(posterior, credible, ask, len(evaluations), _rest(len(path) - len(points), skipped)),
+        why=gone or _told(posterior, credible, ask, len(evaluations), _rest(len(path) - len(points), skipped)),
         skipped=tuple(Skipped(names[each.checkpoint_id], each.value, each.source, each.why) for each in skipped),
     )
+
+
+def _premise_gone(measures: Measures, bad_id: int) -> str:
+    """Why there is nothing to search for any more, where an end was evaluated again since; empty where there is."""
+    try:
+        measures.require_fall(bad_id)
+    except NothingFell as error:
+        return f"the search has lost its ground: as recorded now, {error.errors[0].message}"
+    return ""
 
 
 def _what(row: Bisect, measures: Measures) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ wrong one is corrected by posting the right one.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlalchemy.orm import Session
 
@@ -16,6 +17,9 @@ from registry.provenance.bisect.measures import Measures
 from registry.provenance.bisect.posterior import Seen, items_for
 from registry.provenance.bisect.states import observations_of
 
+OF_AN_END: Final = (
+    "an end of the search stands for what is recorded of it: record a new evaluation of it as a score of the checkpoint"
+)
 BETTER = 0.95  # of the error before: less of a gain is the same evaluation once more
 
 
@@ -34,7 +38,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A kept score that lies outside the benchmark's scale. It is never rescaled by guess."""
+    """A kept score that cannot count: it is of an end, or outside the benchmark's scale and never rescaled by guess."""
 
     checkpoint_id: int
     value: float
@@ -55,9 +59,8 @@ def evidence(
         elif wrong := measures.recorded_off_scale(checkpoint_id, what):
             rejected.append(Rejected(checkpoint_id, wrong[0], "recorded", wrong[1]))
     for posted in observations_of(session, row):
-        if posted.checkpoint_id in (row.good_id, row.bad_id):
-            continue
-        why = measures.off_scale(posted.value, what)
+        at_an_end = posted.checkpoint_id in (row.good_id, row.bad_id)
+        why = OF_AN_END if at_an_end else measures.off_scale(posted.value, what)
         if why:
             rejected.append(Rejected(posted.checkpoint_id, posted.value, "posted", why))
             continue

@@ -9,6 +9,7 @@ from registry.checkpoints.registration import ParentSpec
 from registry.provenance.bundle import StepRange, read_provenance
 from registry.provenance.model_card import to_markdown
 from registry.resume_points import ResumePoint
+from registry.runs import RunSpec, start_run
 from registry.snapshots import CodeSpec, DataSpec, SourceSpec
 from registry.types import Relation
 from tests.factories import make_attempt, make_checkpoint, make_project, make_run
@@ -138,3 +139,84 @@ def test_what_trained_on_after_a_copy_was_loaded_is_no_copy(session: Session) ->
     later = make_checkpoint(session, run, 5, data_version=data("v2", code=1.0), tokens_seen=100)
     found = read_provenance(session, later)
     assert (found.tokens_total, found.tokens_by_source) == (100, {"web": 70, "code": 30})
+
+
+def test_an_attempt_that_changes_its_data_counts_each_version_until_its_last_save(session: Session) -> None:
+    run = make_run(session)
+    v1, v2 = data("v1", web=1.0), data("v2", web=0.5, math=0.5)
+    first = make_checkpoint(session, run, 100, data_version=v1, tokens_seen=1000)
+    make_checkpoint(session, run, 200, data_version=v2, tokens_seen=2000)
+    make_checkpoint(session, run, 250, tokens_seen=2500)
+    end = make_checkpoint(session, run, 300, data_version=v2, tokens_seen=3000)
+    make_checkpoint(session, run, 400, data_version=data("v3", code=1.0), tokens_seen=4000)
+    found = read_provenance(session, end)
+    assert found.tokens_by_source == {"web": 2000, "math": 1000}
+    assert [(each.checkpoint.id, each.came_from, each.first_step, each.tokens) for each in found.stages] == [
+        (end, "continued", 101, 2000),
+        (first, None, 1, 1000),
+    ]
+
+
+def test_data_that_would_be_skipped_after_the_attempt_was_left_was_not_skipped(session: Session) -> None:
+    run = make_run(session)
+    good = make_checkpoint(session, run, 100)
+    open_attempt(
+        session, run.id, AttemptSpec(resumed_from=ResumePoint(checkpoint_id=good), skip=((101, 150), (600, 700)))
+    )
+    left = make_checkpoint(session, run, 200)
+    open_attempt(session, run.id, AttemptSpec(resumed_from=ResumePoint(checkpoint_id=left)))
+    found = read_provenance(session, make_checkpoint(session, run, 800))
+    assert [each.skipped for each in found.stages] == [(), (StepRange(101, 150, 2),), ()]
+
+
+def test_a_chain_of_hundreds_of_stages_is_counted_to_its_beginning(session: Session) -> None:
+    project = make_project(session)
+    last = make_checkpoint(session, make_run(session, project), 1, data_version=data("v1", code=1.0), tokens_seen=10)
+    for count in range(2, 211):
+        parents = [ParentSpec(last, Relation.RESUMED)]
+        last = make_checkpoint(
+            session,
+            make_run(session, project),
+            count,
+            data_version=data("v2", web=1.0),
+            tokens_seen=10 * count,
+            parents=parents,
+        )
+    found = read_provenance(session, last)
+    assert (len(found.stages), found.unknown) == (210, ())
+    assert found.tokens_by_source == {"web": 2090, "code": 10}
+
+
+def test_what_two_parents_of_a_merge_share_counts_once(session: Session) -> None:
+    project = make_project(session)
+    run = make_run(session, project)
+    early = make_checkpoint(session, run, 50, data_version=data("v1", web=1.0), tokens_seen=500)
+    late = make_checkpoint(session, run, 100, data_version=data("v1", web=1.0), tokens_seen=1000)
+    merged_run = make_run(session, project)
+    parents = [ParentSpec(each, Relation.MERGED) for each in (late, early)]
+    merged = make_checkpoint(session, merged_run, 0, parents=parents)
+    found = read_provenance(session, merged)
+    assert (found.tokens_by_source, found.tokens_total) == ({"web": 1000}, None)
+    trained_on = make_checkpoint(session, merged_run, 5, data_version=data("v2", code=1.0), tokens_seen=30)
+    found = read_provenance(session, trained_on)
+    assert found.tokens_by_source == {"web": 1000, "code": 30}
+    assert [each.came_from for each in found.stages] == ["continued", "merged_from", None, "continued"]
+    assert any("taken to count from the merge (assumed)" in each for each in found.unknown)
+
+
+def test_a_long_command_stands_whole_in_the_model_card_and_once(session: Session) -> None:
+    run = make_run(session)
+    command = "torchrun train.py " + " ".join(f"--option{each} value" for each in range(100)) + " --last"
+    open_attempt(session, run.id, AttemptSpec(restart=True, command=command))
+    make_checkpoint(session, run, 1, data_version=data("v1", web=1.0))
+    text = to_markdown(read_provenance(session, make_checkpoint(session, run, 2, data_version=data("v2", web=1.0))))
+    assert text.count("--last") == 1
+
+
+def test_a_stage_names_the_config_that_its_run_was_given_later(session: Session) -> None:
+    project = make_project(session)
+    run = make_run(session, project)
+    first = make_checkpoint(session, run, 1)
+    assert read_provenance(session, first).stages[0].config_digest is None
+    start_run(session, project.id, RunSpec(run.name, config={"lr": 0.1}))
+    assert read_provenance(session, first).stages[0].config_digest is not None

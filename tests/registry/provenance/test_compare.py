@@ -398,3 +398,77 @@ def test_the_number_of_statements_does_not_grow_with_the_scores(session: Session
         counts.append(len(seen))
     assert counts[0] == counts[1]
     assert 0 < counts[0] <= 9
+
+
+def test_another_size_of_the_model_is_named_first_with_the_settings_that_make_it(session: Session) -> None:
+    """Not the learning rate that was chosen for the size."""
+    project = make_project(session)
+    sizes = ((6_857_302_016, 4096, 32, 1.2e-4), (70_426_624, 512, 6, 1e-3))
+    old, new = (
+        make_checkpoint(
+            session,
+            make_run(session, project, parameter_count=count, model_family="pythia"),
+            1000,
+            config={"hidden_size": width, "num_layers": layers, "optimizer": {"lr": rate}, "norm": str(width)},
+            scores=[gsm8k(0.6 if width == 4096 else 0.1)],
+        )
+        for count, width, layers, rate in sizes
+    )
+    found = compare_checkpoints(session, old, new)
+    (size,) = [each for each in found.config_changes if each.path.startswith("run.")]
+    assert (size.path, size.change, size.kind, size.old, size.new) == (
+        *("run.parameter_count", "changed", "model"),
+        *(6_857_302_016, 70_426_624),
+    )
+    first, second, *_ = found.suspects
+    assert first.changes == ("run.parameter_count", "config.hidden_size", "config.num_layers")
+    assert first.reasons[:3] == (
+        "the size of the model went from 6.86B to 70.4M parameters",
+        "the same change in the config: hidden_size went from 4096 to 512, num_layers went from 32 to 6",
+        "the size of a model reaches every capability (assumed prior 3)",
+    )
+    assert first.strength == "some"
+    assert second.changes == ("config.optimizer.learning_rate",)
+    assert sum(each.share for each in found.suspects) == pytest.approx(1.0)
+
+
+def test_another_family_is_a_change_and_what_a_run_does_not_say_is_none(session: Session) -> None:
+    project = make_project(session)
+    runs = [
+        make_run(session, project, model_family="llama", parameter_count=7_000_000_000),
+        make_run(session, project, model_family="pythia"),
+    ]
+    old, new = (
+        make_checkpoint(session, run, 1000, config={"hidden_size": place}, scores=[gsm8k(0.6 - 0.3 * place)])
+        for place, run in enumerate(runs)
+    )
+    found = compare_checkpoints(session, old, new)
+    assert [each.path for each in found.config_changes] == ["hidden_size", "run.model_family"]
+    assert {each.changes for each in found.suspects} == {("config.hidden_size",), ("run.model_family",)}
+
+
+def test_a_config_that_the_run_was_given_later_is_compared_and_said(session: Session) -> None:
+    project = make_project(session)
+    old = make_checkpoint(session, make_run(session, project, "old"), 1, config={"lr": 1}, environment={"cuda": "12"})
+    new = make_checkpoint(session, make_run(session, project, "new"), 1)
+    assert compare_checkpoints(session, old, new).config_why == "no config is recorded for the candidate"
+    make_run(session, project, "new", config={"lr": 2})
+    found = compare_checkpoints(session, old, new)
+    assert [(each.path, each.old, each.new) for each in found.config_changes] == [("lr", 1, 2)]
+    assert found.config_why == ""
+    assert found.late_why == "for the candidate the config of its run is taken, which was recorded after it"
+    assert found.environment_why == "no environment is recorded for the candidate"
+
+
+def test_data_that_changed_within_an_attempt_counts_as_it_was_seen(session: Session) -> None:
+    run = make_run(session)
+    first, second = data("v1", web=1.0), data("v2", web=0.5, math=0.5)
+    old = make_checkpoint(session, run, 100, data_version=first, tokens_seen=1000, scores=[mmlu(0.6)])
+    make_checkpoint(session, run, 300, data_version=second, tokens_seen=3000)
+    new = make_checkpoint(session, run, 500, data_version=second, tokens_seen=5000, scores=[mmlu(0.6)])
+    found = compare_checkpoints(session, old, new).data_changes
+    assert {each.source: (each.old_tokens, each.new_tokens) for each in found.mix.sources} == {
+        "web": (1000, 3000),
+        "math": (0, 2000),
+    }
+    assert found.by_lineage

@@ -190,6 +190,7 @@ def test_a_watch_on_an_alias_follows_it_from_run_to_run(session: Session) -> Non
     (found,) = findings(session)
     assert (found.run.name, found.alias, found.checkpoint and found.checkpoint.id) == ("new", "production", bad)
     assert found.question == {"alias": f"{project.name}/production", "watch": {"capability": "math"}}
+    assert "which production moved to, scores below" in found.sentence
     roll_back_alias(session, project.id, "production", actor="ann")
     assert len(findings(session)) == 1
 

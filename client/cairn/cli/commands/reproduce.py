@@ -43,6 +43,8 @@ def reproduce(checkpoint: str, folder: Path, as_json: bool) -> None:
         print_json({"folder": str(folder), "files": written, "unknown": list(found.unknown)})
         return
     say(f"{len(written)} files in {folder}: {', '.join(written)}.")
+    for each in trained.notes:
+        say(f"{each[:1].upper()}{each[1:]}.")
     for each in found.unknown:
         say(f"Not known: {each}.")
 
@@ -88,7 +90,7 @@ def _files(found: Provenance, trained: Provenance) -> Iterator[tuple[str, str]]:
         yield "code.json", _json(code)
     if stage.get("layout"):
         yield "layout.json", _json(stage["layout"])
-    data = [{name: each.get(name) for name in ("data_version", "mix", "tokens", "skipped")} for each in found.stages]
+    data = [_data_of(each) for each in found.stages if isinstance(each, dict)]
     yield "data.json", _json({"tokens_by_source": found.raw.get("tokens_by_source"), "stages_newest_first": data})
     if stage.get("command"):
         yield "command.txt", f"{stage['command']}\n"
@@ -96,6 +98,22 @@ def _files(found: Provenance, trained: Provenance) -> Iterator[tuple[str, str]]:
         yield "conversion.json", _json(_conversion(found))
     yield "provenance.json", _json(found.raw)
     yield "README.md", "\n".join(_readme(found, trained, stage, code)) + "\n"
+
+
+def _data_of(stage: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Which data a stage was trained on, and between which steps of which run."""
+    end = stage["checkpoint"]
+    where = {"run": end["run"]["name"], "attempt": end["attempt"], "last_step": end["step"]}
+    names = ("first_step", "data_version", "mix", "tokens", "skipped")
+    return where | {name: stage.get(name) for name in names}
+
+
+def _data_versions(trained: Provenance, stage: Mapping[str, Any]) -> str:
+    """The version of the stage itself, and those that came before it, the newest first."""
+    own = stage.get("data_version")
+    every = [each.get("data_version") for each in trained.stages if isinstance(each, dict)]
+    before = [each for each in dict.fromkeys(every) if each and each != own]
+    return (own or "no version is recorded") + (f", before it {', '.join(map(str, before[:20]))}" if before else "")
 
 
 def _conversion(found: Provenance) -> Mapping[str, Any]:
@@ -130,10 +148,11 @@ def _readme(
         digest = f" of digest {code['diff_digest']}" if code.get("diff_digest") else ""
         yield f"   It ran with uncommitted changes{digest}: the commit alone is not it."
     yield f"2. Config: {'config.json' if trained.config is not None else 'not recorded'}"
-    yield f"3. Data: {stage.get('data_version') or 'no version is recorded'} (data.json has the mix of each stage)"
+    yield f"3. Data: {_data_versions(trained, stage)} (data.json has the mix and steps of each stage)"
     yield f"4. Environment: {'environment.json' if trained.environment is not None else 'not recorded'}"
     launch = "command.txt holds the command as it was recorded; read it before you run it"
     yield f"5. Launch: {launch if stage.get('command') else 'no command is recorded'}"
+    yield from (f"   {each[:1].upper()}{each[1:]}." for each in trained.notes)
     direct = _direct_parents(trained)
     if direct:
         named = ", ".join(f"{names(each['parent'])} ({str(each['relation']).replace('_', ' ')})" for each in direct)

@@ -1,5 +1,6 @@
 """A search over recorded checkpoints, on both databases."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -18,11 +19,17 @@ from registry.runs import RunRow
 from registry.types import Relation
 from tests.factories import make_attempt, make_checkpoint, make_project, make_run, make_score
 
+LATER = datetime(2099, 1, 1, tzinfo=UTC)
 GSM8K = Target(benchmark="gsm8k", metric="exact_match", filter="strict-match")
 
 
 def gsm8k(value: float, **known: Any) -> NewScore:
     return NewScore("gsm8k", value, metric="exact_match", filter="strict-match", n_samples=1319, **known)
+
+
+def evaluated(session: Session, checkpoint_id: int, value: float, at: datetime) -> None:
+    known = {"metric": "exact_match", "filter": "strict-match", "n_samples": 1319, "evaluated_at": at}
+    make_score(session, checkpoint_id, "gsm8k", value, **known)
 
 
 def trained(session: Session, run: RunRow, steps: range, scores: dict[int, float], **known: Any) -> list[int]:
@@ -324,3 +331,29 @@ def test_ends_without_a_standard_error_say_so(session: Session) -> None:
         make_score(session, checkpoint_id, "wikitext", value, metric="word_perplexity")
     with pytest.raises(NothingFell, match="no standard error is known for both sides"):
         started(session, path, Target(benchmark="wikitext"))
+
+
+def test_a_score_posted_for_an_end_is_named_as_one_that_does_not_count(session: Session) -> None:
+    path = one_run(session)
+    first = started(session, path)
+    found = observe(session, first.id, path[-1], value=0.60, n_samples=1319, actor="somebody")
+    assert [(each.checkpoint.id, each.value) for each in found.skipped] == [(path[-1], 0.60)]
+    assert "an end of the search" in found.why
+
+
+def test_ends_that_no_longer_differ_end_the_search_and_it_goes_on_when_they_do(session: Session) -> None:
+    path = one_run(session)
+    first = started(session, path)
+    evaluated(session, path[-1], 0.61, LATER)
+    found = get_bisect(session, first.id)
+    assert (found.next, found.done) == (None, True)
+    assert "is not lower on the bad one than on the good one" in found.why
+    evaluated(session, path[-1], 0.54, LATER + timedelta(days=1))
+    assert not get_bisect(session, first.id).done
+
+
+def test_a_posted_error_of_zero_is_no_error_and_makes_no_score_exact(session: Session) -> None:
+    path = one_run(session)
+    first = started(session, path)
+    found = observe(session, first.id, path[8], value=0.575, stderr=0.0, n_samples=960, actor="somebody")
+    assert found.evaluations[0].stderr == pytest.approx((0.15 / 960 + 0.575 * 0.425 * (1 / 960 - 1 / 1319)) ** 0.5)

@@ -1,5 +1,6 @@
 """How commands come to the database: its folder made, its driver there, its schema the newest."""
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ def open_database(settings: Settings) -> "Database":
     from registry import tokens
 
     database = database_of(settings)
+    _make_file(database)
     if migrations.current_revision(database) != migrations.HEAD:
         migrate_to(database, "head")
     with database.write() as session:
@@ -47,10 +49,20 @@ def migrate_to(database: "Database", revision: str, *, down: bool = False) -> No
     """Raises UnknownRevision, as where the database was made by a newer release than this one."""
     from alembic.util import CommandError
 
-    if database.is_sqlite:  # its log and index take its mode
-        os.close(os.open(str(database.url.database), os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o600))
+    _make_file(database)
     try:
         (migrations.downgrade if down else migrations.upgrade)(database, revision)
     except CommandError as error:
         newest = f"this release knows revisions up to {migrations.HEAD}"
         raise UnknownRevision(f"{str(error).rstrip('.')}; {newest}.") from None
+
+
+def _make_file(database: "Database") -> None:
+    """A new file of SQLite is its owner's alone; its log and index take its mode.
+
+    Only a new one is opened here: to close a file that SQLite has open too takes away the locks of this process, and
+    the next process that comes and goes would then delete the log that this one still writes to.
+    """
+    if database.is_sqlite:
+        with contextlib.suppress(OSError):
+            os.close(os.open(str(database.url.database), os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_CLOEXEC, 0o600))

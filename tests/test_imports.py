@@ -213,7 +213,7 @@ def test_layouts_are_computed_without_a_database() -> None:
 def loaded_by(statement: str) -> set[str]:
     """The modules that a fresh interpreter has loaded after a statement."""
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); {statement}; print('\\n'.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
     return set(done.stdout.split())
 
 

@@ -21,6 +21,7 @@ import pytest
 import urllib3
 from sqlalchemy import make_url
 
+from api.opening import open_database
 from migrations import HEAD
 from registry.config import BadSetting, default_home, read_settings
 from tests.client.until import until
@@ -262,6 +263,16 @@ def test_a_database_is_for_its_owner_alone_in_a_folder_that_is_not(tmp_path: Pat
     assert home.run("migrate").returncode == 0
     for file in home.folder.iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+def test_a_process_that_comes_and_goes_leaves_the_log_to_the_one_that_stays(tmp_path: Path) -> None:
+    database = open_database(read_settings({"CAIRN_HOME": str(tmp_path)}))
+    file = str(database.url.database)
+    log = Path(f"{file}-wal").stat()
+    look = "import sqlite3, sys; all = sqlite3.connect(sys.argv[1]); all.execute('SELECT * FROM project'); all.close()"
+    subprocess.run([sys.executable, "-c", look, file], check=True, timeout=60)
+    assert os.path.samestat(Path(f"{file}-wal").stat(), log)
+    database.dispose()
 
 
 def test_a_fresh_login_link_can_be_had_at_any_time(home: Home) -> None:

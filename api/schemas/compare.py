@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from api.schemas.common import Answer, CheckpointRef, Id, Number, Shape, Time
 from api.schemas.lineage import EdgeOut
@@ -17,11 +17,24 @@ from registry.provenance.score_changes import ScoreComparison
 from registry.provenance.suspects import Suspect, Tested
 
 
+def _no_name(value: Any) -> Any:
+    """Refuses the name of a checkpoint, as the command line reads it, with the way to its id."""
+    if isinstance(value, str) and "/" in value:
+        raise ValueError(
+            "expected the id of a checkpoint, and this is a name: GET /api/v1/checkpoints?filter=… with "
+            "project = 'llm' and run.name = '7b' and step = 1000 gives the id of llm/7b@1000"
+        )
+    return value
+
+
+CheckpointId = Annotated[Id, BeforeValidator(_no_name)]
+
+
 class CompareIn(Shape):
     """Two checkpoints, as ids: the one that was better, and the one in question."""
 
-    baseline: Id
-    candidate: Id
+    baseline: CheckpointId
+    candidate: CheckpointId
 
 
 class ScoreChangeOut(Answer):
@@ -280,6 +293,7 @@ class ScoreKeyOut(Answer):
 
 class ComparisonOut(Answer):
     """`config_why` and `environment_why` say what one side did not record and is not compared; empty where all is.
+    `late_why`: whose config or environment was taken, since a checkpoint has none of its own.
 
     `lineage`: the recorded edges by which one of the two came from the other, the oldest first, and `lineage_why` what
     they mean; empty where none is recorded. Of two with the same weights (copies, or one and the same) no score is
@@ -298,6 +312,7 @@ class ComparisonOut(Answer):
     code_changes: CodeChangesOut
     environment_changes: list[ConfigChangeOut]
     environment_why: str
+    late_why: str
     suspects: list[SuspectOut]
     lineage: list[EdgeOut]
     lineage_why: str
@@ -317,6 +332,7 @@ class ComparisonOut(Answer):
             code_changes=CodeChangesOut.from_row(row.code_changes),
             environment_changes=[ConfigChangeOut.from_row(each) for each in row.environment_changes],
             environment_why=row.environment_why,
+            late_why=row.late_why,
             suspects=[SuspectOut.from_row(each) for each in row.suspects],
             lineage=[
                 EdgeOut.model_construct(

@@ -1,6 +1,6 @@
 """Shapes of rollback."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -9,9 +9,15 @@ from api.schemas.parts import LayoutIn
 from api.schemas.search import Conditions
 from registry.checkpoints.rows import CheckpointIdentity
 from registry.recovery.answers import Candidate, Excluded, RollbackAnswer, Served, SpikeFound, WatchedOnset
+from registry.recovery.every_capability import Fallen
 from registry.recovery.watched import Watch
 
 AliasName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,128}/[A-Za-z0-9._-]{1,128}$")]
+
+
+_HOW_TO_FIND: Final = (
+    "the id of the run: GET /api/v1/runs?project=llm&name=7b gives that of llm/7b; or alias as project/name"
+)
 
 
 class WatchIn(Shape):
@@ -45,6 +51,17 @@ class RollbackIn(Shape):
     rto_seconds: Annotated[float, Field(gt=0, le=1e9)] | None = None
     limit: Annotated[int, Field(ge=1, le=1_000)] = 5
 
+    @model_validator(mode="before")
+    @classmethod
+    def _by_its_id(cls, sent: Any) -> Any:
+        if not isinstance(sent, dict):
+            return sent
+        if "run" in sent:
+            raise ValueError(f"there is no field run: expected run_id, {_HOW_TO_FIND}")
+        if isinstance(sent.get("run_id"), str) and "/" in sent["run_id"]:
+            raise ValueError(f"run_id is a name: expected {_HOW_TO_FIND}")
+        return sent
+
     @model_validator(mode="after")
     def _run_or_alias(self) -> Self:
         if (self.run_id is None) == (self.alias is None):
@@ -66,6 +83,8 @@ class OnsetOut(Answer):
 
     `why`: whose results do not count, and why nothing was scanned where nothing was. `alone`: the steps of single
     scores that those around them contradict; they were left out, and are worth another evaluation.
+    `found_by`: `scores` (the scan of all), `bisect` (`bisect_id` says which) or `comparison` (the newest is worse than
+    the best earlier one); of the last two, `q_value` is that of the fall, and `p_no_change` is null.
     `points` are the newest of `evaluated` checkpoints, those around the fall, and of the others every so many.
     """
 
@@ -78,6 +97,9 @@ class OnsetOut(Answer):
     drop_stderr: float | None
     after_step: int | None
     by_step: int | None
+    found_by: Literal["scores", "bisect", "comparison"] | None
+    q_value: float | None
+    bisect_id: Id | None
     sentence: str
     why: str | None
     alone: list[int]
@@ -87,7 +109,8 @@ class OnsetOut(Answer):
     @classmethod
     def from_row(cls, row: WatchedOnset) -> Self:
         found = row.onset
-        names = ("shape", "p_no_change", "drop", "drop_stderr", "after_step", "by_step")
+        names: tuple[str, ...] = ("shape", "p_no_change", "drop", "drop_stderr", "after_step", "by_step")
+        names += ("found_by", "q_value", "bisect_id")
         return cls.model_construct(
             watch=row.watch.words,
             made_of=list(row.made_of),
@@ -209,8 +232,29 @@ class SpikeOut(Answer):
         )
 
 
+class FallenOut(Answer):
+    """A capability that fell though nobody asked about it: send it as `watch`, to go back to before."""
+
+    capability: str
+    after_step: int | None
+    by_step: int | None
+    drop: float | None
+    drop_stderr: float | None
+    sentence: str
+
+    @classmethod
+    def from_row(cls, row: Fallen) -> Self:
+        names = ("after_step", "by_step", "drop", "drop_stderr", "sentence")
+        found = {name: getattr(row.onset, name) for name in names}
+        return cls.model_construct(capability=row.watch.words, **found)
+
+
 class RollbackOut(Answer):
-    """`excluded` shows the newest; `excluded_counts` counts all of them by filter."""
+    """`excluded` shows the newest; `excluded_counts` counts all of them by filter.
+
+    Without a `watch`, `fallen` are the capabilities of `looked_at` that fell: they leave no checkpoint out. Where no
+    candidate is left, `loosen` names the filters that give some when they are loosened (together), and how.
+    """
 
     mode: str
     sentence: str
@@ -225,6 +269,9 @@ class RollbackOut(Answer):
     at_step: int | None
     assumptions: list[str]
     judged_by: list[str]
+    fallen: list[FallenOut]
+    looked_at: list[str]
+    loosen: dict[str, str]
 
     @classmethod
     def from_answer(cls, row: RollbackAnswer) -> Self:
@@ -242,6 +289,9 @@ class RollbackOut(Answer):
             at_step=row.at_step,
             assumptions=list(row.assumptions),
             judged_by=list(row.judged_by),
+            fallen=[FallenOut.from_row(each) for each in row.fallen],
+            looked_at=list(row.looked_at),
+            loosen=dict(row.loosen),
         )
 
 

@@ -157,7 +157,7 @@ def get_checkpoint(session: Session, checkpoint_id: int) -> CheckpointDetail:
         milestone=row.milestone,
         notes=row.notes,
         config=read_config(session, row.config_id),
-        environment=_unpacked(session, Environment, row.environment_id),
+        environment=read_environment(session, row.environment_id),
         layout=_layout(session, row.layout_id),
         code=_code(session, row.code_version_id),
         data_version=read_data_version(session, row.project_id, row.data_version_id),
@@ -183,6 +183,11 @@ def _identity(row: Checkpoint, project: str, run: str) -> CheckpointIdentity:
 def read_config(session: Session, config_id: int | None) -> dict[str, Any] | None:
     """A configuration as it was sent, numbers written as they were."""
     return _unpacked(session, Config, config_id)
+
+
+def read_environment(session: Session, environment_id: int | None) -> dict[str, Any] | None:
+    """An environment as it was sent."""
+    return _unpacked(session, Environment, environment_id)
 
 
 def read_data_version(session: Session, project_id: int, data_version_id: int | None) -> DataSpec | None:

@@ -1,11 +1,12 @@
 """What a rollback answers, as values: the candidates with their terms, what was left out, and what was seen."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from registry.checkpoints.rows import CheckpointIdentity
 from registry.ids import to_text
+from registry.recovery.every_capability import Fallen
 from registry.recovery.onset import Onset
 from registry.recovery.ranking import Terms
 from registry.recovery.shown import Copy
@@ -122,8 +123,13 @@ class RollbackAnswer:
     at_step: int | None
     assumptions: tuple[str, ...]
     judged_by: tuple[str, ...]  # in production mode, the benchmarks whose composite ranks
+    fallen: tuple[Fallen, ...] = ()  # where nothing is watched: the capabilities that fell all the same
+    looked_at: tuple[str, ...] = ()  # of these
+    loosen: Mapping[str, str] = field(default_factory=dict)  # where no candidate is left: by filter, how to get one
 
     @property
     def speaks_for_going_back(self) -> bool:
-        """False where something is watched and no fall of it is established."""
-        return self.onset is None or self.onset.is_established
+        """Whether what was asked about fell; or, where nothing was, whether the loss spiked and has not come back."""
+        if self.onset is not None:
+            return self.onset.is_established
+        return self.spike is not None and not self.spike.spike.recovered

@@ -213,6 +213,8 @@ def _order(option: Option) -> tuple[bool, bool, float, bool, int, str]:
 
 
 def minutes(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s" if seconds >= 1 else "less than 1 s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 

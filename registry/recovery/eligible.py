@@ -43,7 +43,7 @@ IN_WORDS: Final = {
     "layout": "not for this layout",
     "condition": "a condition is not met",
     "unscored": "no score that counts",
-    "p_bad": "probably bad already",
+    "p_bad": "may be bad already",
     "spike": "too near a spike of the loss, or after it",
     "rto": "too slow to restore",
     "alias_target": "where the alias points now",
@@ -73,8 +73,8 @@ class Question:
     """What the filters hold each checkpoint against.
 
     `unmet` and `suspect` are reasons by checkpoint id; `p_bad` is a column, NaN where no comparable finite score is at
-    or after the step, or at the steps `alone`, or None where nothing was scanned. `spike`: of the loss, where it has
-    not come back.
+    or after the step, or at the steps `alone`, or None where nothing was scanned. `scored`: the steps with an
+    answer of their own; between them that of the next counts. `spike`: of the loss, where it has not come back.
     """
 
     mode: str
@@ -90,6 +90,7 @@ class Question:
     p_bad: Floats | None
     layouts: Mapping[int, Layout]
     alone: Collection[int] = ()
+    scored: Collection[int] = ()
     spike: Spike | None = None
 
 
@@ -106,13 +107,14 @@ class Judged:
     fits: Mapping[int, Fit]  # by row, where a layout was asked for
 
 
-def judge(population: Population, copies: BestCopies, question: Question) -> Judged:
-    """Every checkpoint against every filter, the cheap ones first."""
+def judge(population: Population, copies: BestCopies, question: Question, *, without: Collection[str] = ()) -> Judged:
+    """Every checkpoint against every filter but those `without`, the cheap ones first."""
     failed = np.full(len(population), -1, dtype=np.int64)
     names = [*LOOSEN]
 
     def exclude(name: str, mask: Booleans) -> None:
-        failed[(failed < 0) & mask] = names.index(name)
+        if name not in without:
+            failed[(failed < 0) & mask] = names.index(name)
 
     for name, mask in _as_recorded(population, question):
         exclude(name, mask)
@@ -216,7 +218,7 @@ def reason_of(
         "alias_target": lambda: "the alias points at it now",
         "condition": lambda: question.unmet[identity],
         "unscored": lambda: _unscored(step in question.alone),
-        "p_bad": lambda: f"the chance that it is bad already is {_p_bad(question, row):.0%}, above {SAFE:.0%}",
+        "p_bad": lambda: _may_be_bad(question, row, step),
         "spike": lambda: _spiked(step, question.spike),
         "copy": lambda: copies.why_none(identity),
         "layout": lambda: judged.fits[row].words,
@@ -239,8 +241,11 @@ def _spiked(step: int, spike: Spike | None) -> str:
     return f"it was saved within {LEAD_STEPS} steps of the spike, where its cause is assumed to lie"
 
 
-def _p_bad(question: Question, row: int) -> float:
-    return float(question.p_bad[row]) if question.p_bad is not None else float("nan")
+def _may_be_bad(question: Question, row: int, step: int) -> str:
+    chance = f"{float(question.p_bad[row]) if question.p_bad is not None else float('nan'):.0%}"
+    if step in question.scored:
+        return f"the chance that it is bad already is {chance}, above {SAFE:.0%}"
+    return f"nothing tells of it alone, and the next step that is scored is bad with a chance of {chance}"
 
 
 def _pieces_told(mode: str, pieces: Mapping[PieceName, Presence]) -> str:

@@ -46,6 +46,8 @@ class Onset:
     were left out since those around them contradict them. `after_step` and `by_step` are the ends of the
     likeliest gap; for a gradual fall, of the smallest range of gaps that holds 95 %. `shape`: step, gradual, unclear,
     or none where nothing is established. `last_known_good` is provisional unless `is_established`.
+    `found_by`: scores (the scan), bisect, or comparison of two checkpoints, where the scan alone establishes nothing;
+    then `q_value` is that of the fall between the two, and P(no change) is NaN. `bisect_id`: which search.
     """
 
     steps: tuple[int, ...]
@@ -60,6 +62,9 @@ class Onset:
     last_known_good: int | None
     sentence: str
     alone: tuple[int, ...] = ()
+    found_by: str = "scores"
+    q_value: float | None = None
+    bisect_id: int | None = None
 
 
 def find_onset(

@@ -205,11 +205,16 @@ def _minutes_told(terms: Terms) -> tuple[str, str, str]:
     if terms["expected_minutes"] is None:
         told = f"The time to restore is unknown; then {terms['replay_minutes']:.0f} min of replay"
         return told, chance, failing
-    told = (
-        f"{terms['expected_minutes']:.1f} min expected: {terms['restore_minutes']:.1f} to restore, "
-        f"{terms['replay_minutes']:.0f} to replay"
-    )
-    return told, chance, failing
+    return _sum_told(terms), chance, failing
+
+
+def _sum_told(terms: Terms) -> str:
+    """The expected minutes and what they are the sum of, so that it adds up as it is read."""
+    names = ("expected_minutes", "restore_minutes", "replay_minutes")
+    whole, *parts = (round(_number(terms[name]), 1) for name in names)
+    restore, replay, risk = (f"{each:.1f}".removesuffix(".0") for each in (*parts, whole - sum(parts)))
+    told = f"{whole:.1f} min expected: {restore} to restore, {replay} to replay"
+    return f"{told}, {risk} for the risk that it does not load" if risk != "0" else told
 
 
 def _chance_told(terms: Terms) -> str:

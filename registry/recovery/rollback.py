@@ -64,7 +64,8 @@ def find_rollback_candidates(
 
     Either `run_id` or `alias` ('project/name') says what to roll back. `watch`: what must not have fallen; with it,
     only checkpoints up to the last evaluated one are candidates. Without it, a training's loss is looked at for a
-    spike. `capabilities` gives the percentiles of one; `every_point`: all evaluated checkpoints, not some of them.
+    spike, and every capability for a fall, which is said and leaves nobody out. `capabilities` gives the percentiles
+    of one; `every_point`: all evaluated checkpoints, not some of them.
     Raises RunNotFound, ProjectNotFound, AliasNotFound, BadRollbackQuestion, NothingToWatch, InvalidFilter.
     """
     scope = _scope(session, run_id, alias, mode)
@@ -81,8 +82,8 @@ def find_rollback_candidates(
     told = tell(session, view, ranked, figures, every_point=every_point)
     return RollbackAnswer(
         mode=mode,
-        sentence=sentence(told, len(view.seen)),
-        headline=headline(told),
+        sentence=sentence(told, len(view.seen), mode),
+        headline=headline(told, mode),
         onset=told.onset,
         spike=told.spike,
         last_known_good=told.last_known_good,
@@ -104,6 +105,9 @@ def find_rollback_candidates(
             lead_steps=LEAD_STEPS if told.spike is not None else None,
         ),
         judged_by=figures.made_of if figures is not None and mode != TRAINING else (),
+        fallen=view.overlook.fallen if view.overlook is not None else (),
+        loosen=told.loosen,
+        looked_at=view.overlook.looked_at if view.overlook is not None else (),
     )
 
 

@@ -5,47 +5,55 @@ from typing import Final
 
 from registry.recovery import restore_time
 from registry.recovery.answers import Candidate, WatchedOnset
-from registry.recovery.eligible import IN_WORDS, LOOSEN, TRAINING
+from registry.recovery.eligible import IN_WORDS, TRAINING
+from registry.recovery.every_capability import Overlook
 from registry.recovery.ranking import P_OK
 from registry.recovery.telling import Told
+from registry.recovery.unasked import unasked, what_fell
 from registry.wording import counted, was
 
 NO_FALL: Final = "No fall is established: nothing here speaks for going back. If you must:"
 
 
-def sentence(told: Told, considered: int) -> str:
+def sentence(told: Told, considered: int, mode: str) -> str:
     """The answer in a few sentences: what was seen, and where to go back to or what to loosen."""
     if not told.candidates:
         return _nothing_left(told, considered)
-    first = headline(told)
+    first = headline(told, mode)
     if told.onset is not None and told.onset.is_established:
         said = [_seen(told.onset), first, told.why_not_good]
     elif told.onset is not None:
         said = [first, _seen(told.onset), told.why_not_good]
-    elif told.spike is not None and told.spike.spike.recovered:
-        said = [first, told.spike.sentence]
     else:
-        said = [first]
+        came_back = told.spike is not None and told.spike.spike.recovered
+        said = [first, told.spike.sentence if told.spike is not None and came_back else ""]
+        said.append(what_fell(told.overlook) if told.overlook is not None else "")
     said.append(_doubt(told.candidates[0]))
     if told.served is not None:
         said.append(f"{told.served.sentence}.")
     return " ".join(filter(None, said))
 
 
-def headline(told: Told) -> str:
+def headline(told: Told, mode: str) -> str:
     """Where to go back to, if anything speaks for it; '' without a candidate."""
     if not told.candidates:
         return ""
     best = told.candidates[0].checkpoint
-    where = f"step {best.step} of {best.run.name} (attempt {best.attempt})."
-    if told.onset is not None and not told.onset.is_established:
-        if told.served is not None and told.served.is_beaten:
-            better = f"step {best.step} scores better than what is served now"
-            return f"No fall is established over the run, but {better}. Go back to {where}"
-        return f"{NO_FALL} {where}"
+    where = f"step {best.step} of {best.run.name} (attempt {best.attempt})"
+    if told.onset is not None:
+        return _watched_headline(told, told.onset, best.step, where)
     if told.spike is not None and not told.spike.spike.recovered:
-        return f"{told.spike.sentence} Go back to {where}"
-    return f"Go back to {where}"
+        return f"{told.spike.sentence} Go back to {where}."
+    return unasked(told.overlook or Overlook(), mode, best.step, where)
+
+
+def _watched_headline(told: Told, onset: WatchedOnset, step: int, where: str) -> str:
+    if onset.is_established:
+        return f"Go back to {where}."
+    if told.served is not None and told.served.is_beaten:
+        better = f"step {step} scores better than what is served now"
+        return f"No fall is established over the run, but {better}. Go back to {where}."
+    return f"{NO_FALL} {where}."
 
 
 def _doubt(first: Candidate) -> str:
@@ -61,10 +69,12 @@ def _nothing_left(told: Told, considered: int) -> str:
     seen = f"{_seen(told.onset)} " if told.onset is not None else f"{told.spike.sentence} " if told.spike else ""
     if not considered:
         return f"{seen}There are no checkpoints yet: record one first."
-    name, count = max(told.excluded_counts.items(), key=lambda item: item[1])
+    counts = told.excluded_counts
+    why = ", ".join(IN_WORDS[name] if len(counts) == 1 else f"{IN_WORDS[name]}: {n}" for name, n in counts.items())
+    both = {1: "", 2: ", both"}.get(len(told.loosen), ", all of these")
     return (
-        f"{seen}No checkpoint is left to go back to: {left_out(count, considered)} ({IN_WORDS[name]}). "
-        f"To loosen that: {LOOSEN[name]}."
+        f"{seen}No checkpoint is left to go back to: {left_out(considered, considered)} ({why}). "
+        f"To loosen that{both}: {'; '.join(told.loosen.values())}."
     )
 
 

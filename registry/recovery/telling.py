@@ -12,6 +12,8 @@ from registry.evals.percentiles import Integers
 from registry.recovery.answers import Candidate, Excluded, Served, SpikeFound, WatchedOnset, WatchedPoint
 from registry.recovery.drills.shapes import FAILED
 from registry.recovery.eligible import TRAINING, reason_of
+from registry.recovery.every_capability import Overlook
+from registry.recovery.loosen import in_words, what_to_loosen
 from registry.recovery.ranking import NO_FIGURE, Ranked, Terms
 from registry.recovery.served import served_beside
 from registry.recovery.shown import Copy, Shown, read_chosen_copies, read_pieces
@@ -34,6 +36,8 @@ class Told:
     why_not_good: str  # the last known good does not come first
     served: Served | None
     spike: SpikeFound | None
+    overlook: Overlook | None
+    loosen: dict[str, str]  # where no candidate is left: the filters that help, and how
 
 
 def tell(session: Session, view: View, ranked: list[Ranked], figures: Watched | None, *, every_point: bool) -> Told:
@@ -68,6 +72,8 @@ def tell(session: Session, view: View, ranked: list[Ranked], figures: Watched | 
         why_not_good=_why_not_first(session, view, good, ranked, shown),
         served=served,
         spike=spike,
+        overlook=view.overlook,
+        loosen={} if candidates else in_words(session, view, what_to_loosen(view)),
     )
 
 
@@ -180,7 +186,7 @@ def _candidate(view: View, ranked: Ranked, row: int, shown: Shown, copy: Copy) -
         notes.append("the size of its copy is unknown, so its restore time is too")
     if view.seen.generations[row]:
         notes.append(f"it belongs to run {identity.run.name}, which this one came from or served before")
-    sentences = [f"{note[0].upper()}{note[1:]}" for note in notes]
+    sentences = [f"{note[0].upper()}{note[1:]}".rstrip(".") for note in notes]
     return Candidate(identity, ranked.rank, terms, (*ranked.reasons, *sentences), copy)
 
 
@@ -209,5 +215,5 @@ def _excluded(session: Session, view: View, rows: Integers, shown: Shown) -> tup
         else:
             recorded = shown.recorded[identity]
             why = reason_of(name, row, seen, view.copies, question, judged, recorded, pieces.get(identity, {}))
-        found.append(Excluded(shown.identity(identity), name, why))
+        found.append(Excluded(shown.identity(identity), name, why.rstrip(".")))
     return tuple(found)

@@ -13,9 +13,11 @@ from registry.models import Layout
 from registry.recovery.best_copies import BestCopies, best_copies
 from registry.recovery.drills.of_runs import read_drills
 from registry.recovery.eligible import NEEDED, TRAINING, Judged, Question, judge
+from registry.recovery.every_capability import Overlook, look_over
 from registry.recovery.losses import read_loss
 from registry.recovery.onset import Onset
 from registry.recovery.population import Population, in_scope, live_path, quarantined, read_population, suspected
+from registry.recovery.proven import Path, find_proven
 from registry.recovery.scope import Scope
 from registry.recovery.spikes import Spike, find_spikes, newest_that_matters
 from registry.recovery.wanted import unmet_conditions
@@ -56,6 +58,7 @@ class View:
     watched: Watched | None
     onset: Onset | None
     why: str  # there is no onset
+    overlook: Overlook | None  # where nothing is watched
     spike: tuple[str, Spike] | None
     question: Question
     judged: Judged
@@ -84,7 +87,12 @@ def look_at(session: Session, scope: Scope, asked: Asked, capabilities: Capabili
     copies = best_copies(session, scope.project_id, in_scope(scope), suspect_copies, seen.ids, drills)
     watched = read_watched(session, scope.project_id, run_ids, asked.watch) if asked.watch is not None else None
     path = live_path(seen)
-    onset, bad, why = scan(watched, seen.steps[path], seen.ids[path]) if watched is not None else (None, None, "")
+    placed = Path(
+        *(scope.project_id, seen.ids[path], seen.steps[path], seen.runs[path]),
+        {run_id: f"{scope.project}/{name}" for run_id, name in scope.runs.items()},
+    )
+    overlook = look_over(session, placed, run_ids) if watched is None else None
+    onset, bad, why = _fall_of(session, placed, watched) if watched is not None else (None, None, "")
     spike = _newest_spike(session, scope, asked.at_or_before_step) if _asks_of_loss(asked) else None
     question = Question(
         mode=asked.mode,
@@ -100,10 +108,22 @@ def look_at(session: Session, scope: Scope, asked: Asked, capabilities: Capabili
         p_bad=_spread(bad, path, len(seen)),
         layouts=_layouts(session, scope.project_id, seen),
         alone=onset.alone if onset is not None else (),
+        scored=frozenset(onset.steps) if onset is not None else (),
         spike=spike[1] if spike is not None and not spike[1].recovered else None,
     )
     judged = judge(seen, copies, question)
-    return View(scope, run_ids, seen, copies, path, watched, onset, why, spike, question, judged)
+    return View(scope, run_ids, seen, copies, path, watched, onset, why, overlook, spike, question, judged)
+
+
+def _fall_of(session: Session, path: Path, watched: Watched) -> tuple[Onset | None, Floats | None, str]:
+    """What the scores over the steps say; where they establish nothing alone, what else is known of a fall."""
+    onset, bad, why = scan(watched, path.steps, path.ids)
+    if onset is not None and onset.is_established:
+        return onset, bad, why
+    found = find_proven(session, path, watched, onset)
+    if found is None:
+        return onset, bad, why
+    return *found, "" if found[0].is_established else found[0].sentence
 
 
 def _asks_of_loss(asked: Asked) -> bool:

@@ -66,7 +66,9 @@ def test_a_listing_names_the_projects_that_have_a_benchmark_as_another_score(
         make_checkpoint(session, run, 1, scores=[NewScore("gsm8k", 0.5, metric=metric)])
     page = client.get("/api/v1/checkpoints", params={"filter": "scores.gsm8k > 0"}).json()
     assert [each["project"] for each in page["items"]] == ["a"]
-    left_out = {"scores.gsm8k": [{"score": "scores.gsm8k.ours.none", "projects": ["b"]}]}
+    ours = "scores.gsm8k.ours.none"
+    left_out = {"scores.gsm8k": [{"score": ours, "scores": [ours], "projects": ["b"]}]}
     assert page["left_out"] == left_out
     found = client.post("/api/v1/search", json={"query": "gsm8k > 0.1"}).json()
     assert found["interpretation"]["left_out"] == left_out
+    assert found["interpretation"]["at_most"] is None

@@ -11,7 +11,9 @@ import pytest
 from cairn import Client
 from cairn.recorder.engine import shut_down
 
+from tests.client.background import end_background, wait_for_the_disk
 from tests.client.conftest import Cli
+from tests.client.until import LATEST
 
 README = Path(__file__).parents[2] / "client" / "README.md"
 PIECES = dict.fromkeys(("weights", "optimizer", "data_position"), "present")
@@ -154,7 +156,10 @@ def documented(live: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     return README.read_text(encoding="utf-8").replace("/mnt/ckpt", "/ckpt").replace("/ckpt", str(tmp_path / "ckpt"))
 
 
-def test_the_examples_of_the_readme_run(documented: str, cli: Cli, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples_of_the_readme_run(
+    documented: str, cli: Cli, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait_for_the_disk(monkeypatch)
     blocks = re.findall(r"```python\n(.*?)```", documented, re.DOTALL)
     assert len(blocks) >= 5
     names: dict[str, Any] = {}
@@ -163,7 +168,8 @@ def test_the_examples_of_the_readme_run(documented: str, cli: Cli, capsys: pytes
             exec(block, names)
     finally:
         names["client"].close()
-        shut_down()
+        shut_down(LATEST)
+        end_background()
     assert "7b-a · 1 · 1000" in capsys.readouterr().out
     lines = documented.replace("\\\n", " ").splitlines()
     commands = [

@@ -168,6 +168,14 @@ def test_any_data_gives_a_drawing_inside_its_frame(
                 assert -0.1 <= float(y) <= height
 
 
+@pytest.mark.parametrize("values", [(0.0, 5e-324), (5e-324, 1e-323), (0.0, 1e-308), (-1.7e308, 1.7e308)], ids=repr)
+@pytest.mark.parametrize("log", [True, False], ids=["log", "linear"])
+def test_the_smallest_and_largest_numbers_are_drawn_too(values: tuple[float, ...], log: bool) -> None:
+    points = tuple(Point(step, value) for step, value in enumerate(values))
+    for svg in drawn(LineChart("k", "t", (Series("s", points),), y_log=log)):
+        assert texts(svg)
+
+
 @given(finite, finite)
 def test_ticks_are_inside_the_axis_and_few(one: float, other: float) -> None:
     low, high = sorted((one, other))

@@ -110,8 +110,8 @@ def test_a_filter_over_all_projects_names_those_that_measured_otherwise(
     make_checkpoint(session, run, 1000, scores=[scored("gsm8k", 0.5, "ours")])
     page = read(browser, "/find?mode=filter&filter=scores.gsm8k+%3E+0.305")
     assert page.answer == "3 checkpoints match."
-    assert "scores.gsm8k is read as scores.gsm8k.exact_match.none." in page.text
-    assert "other has scores.gsm8k.ours.none only and is left out." in page.text
+    assert "scores.gsm8k is read as scores.gsm8k.exact_match." in page.text
+    assert "other has scores.gsm8k.ours only and is left out." in page.text
 
 
 def test_a_filter_that_finds_nothing_names_the_condition_and_the_nearest_value(
@@ -407,7 +407,7 @@ def test_an_unasked_comparison_shows_what_the_last_alias_move_changed(
 
 def test_a_side_that_does_not_exist_is_asked_for_again(browser: TestClient, pair: tuple[str, str]) -> None:
     page = read(browser, f"/compare?baseline={pair[0]}&candidate=nonsense", status=404)
-    assert "There is no checkpoint 'nonsense'." in page.text
+    assert "'nonsense' does not name a checkpoint. A checkpoint is named by its id, by project/run@step" in page.text
     assert page.fields["baseline"] == pair[0]
 
 
@@ -440,7 +440,7 @@ def test_rollback_names_the_last_known_good_before_the_fall(browser: TestClient,
     assert "after step 14 000, by 15 000" in page.text
     assert 'class="mark good"' in page.html
     assert 'class="band"' in page.html
-    assert "probably bad already 6" in page.text
+    assert "may be bad already 6" in page.text
     assert "/shared/base/14" in page.text
     assert "Assumed, not measured:" in page.text
 
@@ -454,9 +454,12 @@ def test_rollback_gives_the_onset_as_csv(browser: TestClient, fallen: RunRow) ->
 
 def test_rollback_without_a_watch_takes_the_newest(browser: TestClient, fallen: RunRow) -> None:
     page = read(browser, f"/rollback?run={to_text(fallen.id)}")
-    assert page.answer.startswith("Go back to step 20 000")
+    assert page.answer.startswith("You did not say what got worse, and math fell between steps 14 000 and 15 000")
+    assert "step 20 000 of base (attempt 1) costs the least time to go back to, fallen or not" in page.answer
+    assert 'class="answer tone warn"' in page.html
+    assert "Go back to step 14 000 of base" in read(browser, page.links["Go back to before math fell"]).answer
     page = read(browser, f"/rollback?run={to_text(fallen.id)}&step=5%20000")
-    assert page.answer.startswith("Go back to step 5 000")
+    assert "Step 5 000 of base (attempt 1) is from before; of all candidates it costs the least" in page.answer
     assert "beyond the step 15" in page.text
 
 
@@ -470,7 +473,7 @@ def test_rollback_shows_a_few_candidates_and_more_where_asked(browser: TestClien
 def test_rollback_takes_conditions_in_words_and_says_which_field_is_wrong(browser: TestClient, fallen: RunRow) -> None:
     path = f"/rollback?run={to_text(fallen.id)}"
     page = read(browser, f"{path}&where=gsm8k+%3E%3D+0.5")
-    assert "Go back to step 14 000" in page.answer
+    assert "Step 14 000 of base (attempt 1) is from before" in page.answer
     wrong = read(browser, f"{path}&where=flurb&step=soon&watch=nonsense&after=someday")
     for words in (
         "The query names no capability, benchmark or field.",
@@ -520,7 +523,7 @@ def test_an_unasked_rollback_opens_on_what_has_an_answer(browser: TestClient, se
     )
     answer = browser.get("/rollback", follow_redirects=False)
     assert answer.headers["location"] == f"/rollback?run={to_text(fallen.id)}"
-    assert read(browser, answer.headers["location"]).answer.startswith("Go back to")
+    assert read(browser, answer.headers["location"]).answer.startswith("You did not say what got worse")
     asked = read(browser, "/rollback?step=soon&limit=-1")  # what else the address says is not lost on the way
     assert "The step ‘soon’ was left out" in asked.text
     assert "This page has no parameter ‘limit’" in asked.text
@@ -544,7 +547,7 @@ def test_rollback_that_leaves_nothing_names_the_filter_to_loosen(browser: TestCl
     page = read(browser, f"/rollback?run={to_text(run.id)}")
     assert page.answer == (
         "No checkpoint is left to go back to: the only checkpoint was left out (pieces absent or unknown). To loosen "
-        "that: record the pieces of the checkpoints, or ask for production, which needs weights only."
+        "that, both: record the pieces of the checkpoints; record or restore a copy of one of the checkpoints."
     )
     assert "pieces absent or unknown 1" in page.text
 

@@ -10,6 +10,7 @@ import cairn
 import click
 import pytest
 from cairn.cli.app import cli
+from cairn.recorder import Recorder
 from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
@@ -573,7 +574,7 @@ def test_every_command_that_a_page_shows_exists(browser: TestClient, stranger: T
     browser.cookies.clear()
     shown += re.findall(r'<div class="command"><pre>(.*?)</pre>', stranger.get("/login").text, re.S)
     commands = [html.unescape(text) for text in shown]
-    assert len(commands) == 7
+    assert len(commands) == 8
     for text in commands:
         if text.startswith(("cairn ", "cairn-server ")):
             name, *arguments = shlex.split(text)
@@ -585,4 +586,6 @@ def test_every_command_that_a_page_shows_exists(browser: TestClient, stranger: T
             group.make_context("x", arguments, resilient_parsing=False)
         for method in re.findall(r"client\.(\w+)\(", text):
             assert hasattr(cairn.Client, method)
+        for method in re.findall(r"^run\.(\w+)\(", text, re.M):
+            assert hasattr(Recorder, method)
     assert sum(text.startswith(("cairn ", "cairn-server ")) for text in commands) == 3

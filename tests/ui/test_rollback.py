@@ -102,5 +102,5 @@ def test_a_spike_names_one_checkpoint_to_go_back_to(browser: TestClient, session
     losses = [6.0 if 430 <= step <= until else calm[step - 1] for step in range(1, 601)]
     record_series(session, run.id, [Points("loss", list(range(1, 601)), losses)])
     page = read(browser, f"/rollback?run={to_text(run.id)}")
-    assert f"Go back to step {600 if comes_back else 300} of" in page.answer
+    assert ("Of the candidates, step 600 of" if comes_back else "Go back to step 300 of") in page.answer
     assert ("rewind to step 300" in page.answer) is not comes_back

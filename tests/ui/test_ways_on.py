@@ -140,7 +140,7 @@ def test_an_interruption_leads_to_its_rollback_and_back(browser: TestClient, ses
     run, incident = interrupted(session)
     page = read(browser, f"/incidents/{incident}")
     back = read(browser, page.links["Which checkpoint to go back to"])
-    assert back.answer.startswith("Go back to step 200 of 7b")
+    assert "step 200 of 7b (attempt 1) costs the least time" in back.answer
     assert back.links["Interruptions of this run"] == f"/incidents?run={run}"
     assert back.links["the run 7b"] == f"/runs/{run}"
     restored = read(browser, back.links["Where and how to restore it"].partition("#")[0])

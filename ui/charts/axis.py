@@ -30,8 +30,9 @@ class Axis:
         if self.log and value <= 0:
             return self.zero_px if value == 0 else None
         low, high, at = (math.log(v) if self.log else v for v in (self.low, self.high, value))
-        # Halved, as the distance of two huge numbers is beyond every float.
-        share = 0.5 if high == low else (at / 2 - low / 2) / (high / 2 - low / 2)
+        # Halved, as the distance of two huge numbers is beyond every float; that of two tiny ones may then be none.
+        span = high / 2 - low / 2
+        share = (at / 2 - low / 2) / span if span else 0.5
         return self.start_px + share * (self.end_px - self.start_px)
 
     def ticks(self, wanted: int) -> list[tuple[float, float, str]]:
@@ -66,10 +67,9 @@ def _around(value: float, log: bool) -> tuple[float, float]:
 
 def nice_ticks(low: float, high: float, wanted: int) -> list[float]:
     """Multiples of 1, 2 or 5 times a power of ten inside [low, high]."""
-    span = high - low
-    if not span > 0 or not math.isfinite(span):
+    raw = (high - low) / max(1, wanted)
+    if not sys.float_info.min <= raw < math.inf:
         return [low]
-    raw = span / max(1, wanted)
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)

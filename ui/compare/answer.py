@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from registry.provenance.compare import ANOTHER_VERSION, Comparison
 from registry.provenance.composites import CapabilityComparison
+from registry.provenance.model_size import without_model
 from registry.provenance.score_changes import ScoreChanges
-from registry.provenance.suspects import standing_out
+from registry.provenance.suspects import MODEL_SIZE, standing_out
 from ui import filters
 from ui.compare.scores import title_of
 from ui.contexts import Answer
@@ -108,6 +109,8 @@ def _cause(found: Comparison) -> str:
     if first.changes == ("data_version",):
         data = found.data_changes
         return f"another data version ({data.baseline} → {data.candidate}) is the first suspect"
+    if first.changes[0] == MODEL_SIZE and first.tested is None:
+        return f"{first.reasons[0]}, which is the first suspect"
     if all(change.startswith("lineage.") for change in first.changes):
         return found.lineage_why
     if all(change.startswith("data.") for change in first.changes):
@@ -116,7 +119,8 @@ def _cause(found: Comparison) -> str:
 
 
 def _cause_alone(found: Comparison) -> str:
-    changes = sum(each.kind != "inert" and each.not_recorded_on is None for each in found.config_changes)
+    config = without_model(found.config_changes)
+    changes = sum(each.kind != "inert" and each.not_recorded_on is None for each in config)
     parts = [f"{filters.plural(changes, 'config value')} {'differs' if changes == 1 else 'differ'}"]
     if found.config_why:
         parts = [*(parts if all(found.config_known) else []), found.config_why]

@@ -27,9 +27,10 @@ def change_row(each: ConfigChange) -> ChangeRow:
 
 
 def config_words_of(found: Comparison) -> str:
+    late = f"{found.late_why[0].upper()}{found.late_why[1:]}. " if found.late_why else ""
     if found.config_why:
-        return f"Unknown: {found.config_why}."
-    return "" if found.config_changes else "No config value differs."
+        return f"{late}Unknown: {found.config_why}."
+    return late.strip() if found.config_changes else f"{late}No config value differs."
 
 
 def environment_words_of(found: Comparison) -> str:

@@ -20,6 +20,7 @@ from registry.aliases import (
     roll_back_alias,
     rollback_target,
 )
+from registry.aliases.named import find_named_checkpoint
 from registry.errors import Conflict, RegistryError
 from registry.ids import from_text, to_text
 from registry.overview.briefs import Brief, read_briefs
@@ -78,6 +79,7 @@ def alias_page(
     """
     row = find_project(session, project)
     viewer.caller.require_project(row.id)
+    to = _as_id(session, viewer, to.strip())
     return _show(
         session,
         viewer,
@@ -109,6 +111,7 @@ def move(
     row = find_project(session, project)
     viewer.caller.require_project(row.id)
     viewer.caller.require(Scope.WRITE)
+    to = _as_id(session, viewer, to.strip())
     actor, why, held = viewer.caller.name, reason.strip() or None, from_text(expected) if expected else None
     try:
         if back and rollback_target(session, row.id, name) == from_text(to):
@@ -124,6 +127,14 @@ def move(
             said = f"{error.message.partition('. ')[0]}. {_SUSPECT}"
         return _show(session, viewer, row, name, to=to, problem=said, status=status, back=bool(back), may_force=suspect)
     return go_to(address(alias_path(project, name), moved="1"))
+
+
+def _as_id(session: Session, viewer: Viewer, text: str) -> str:
+    """The id of what is named in one of the forms of the command line; any other text as it is."""
+    try:
+        return to_text(find_named_checkpoint(session, viewer.caller, text)) if "/" in text else text
+    except RegistryError:  # said with what is shown of it
+        return text
 
 
 def _show(

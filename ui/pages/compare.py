@@ -7,15 +7,16 @@ from fastapi.responses import Response, StreamingResponse
 from sqlalchemy.orm import Session
 
 from api.deps import SessionDep, SettingsDep
-from registry.aliases import alias_history, get_alias, list_aliases
+from registry.aliases import alias_history, list_aliases
+from registry.aliases.named import FORMS, find_named_checkpoint
 from registry.checkpoints.errors import CheckpointNotFound
 from registry.errors import NotFound
 from registry.evals.project_table import read_project_table
-from registry.ids import from_text, to_text
+from registry.ids import to_text
 from registry.overview.briefs import read_briefs
 from registry.overview.runs import has_runs, list_run_overviews
 from registry.overview.starts import newest_pair
-from registry.projects import find_project, list_projects
+from registry.projects import list_projects
 from registry.provenance.compare import Comparison, compare_checkpoints
 from registry.tokens import Caller
 from ui.access import ViewerDep
@@ -45,7 +46,7 @@ def compare_page(
     candidate: str = "",
     all: str = "",
 ) -> Response:
-    """A side is a checkpoint's id, or an alias as project/name. `all` shows the benchmarks that did not move, too."""
+    """A side is named as on the command line. `all` shows the benchmarks that did not move, too."""
     baseline, candidate = baseline.strip(), candidate.strip()
     if not baseline and not candidate:
         pair = _default_pair(session, viewer.caller)
@@ -79,7 +80,7 @@ def compare_csv(session: SessionDep, viewer: ViewerDep, baseline: str, candidate
     """Every benchmark of the comparison, all figures with every digit."""
     old, new = (_resolve(session, viewer.caller, text) for text in (baseline, candidate))
     if old is None or new is None:
-        raise CheckpointNotFound("Name both sides: a checkpoint's id, or an alias as project/name.")
+        raise CheckpointNotFound(f"Name both sides. {FORMS}")
     header = (
         *("benchmark", "metric", "filter", "capability", "baseline", "candidate", "delta", "stderr"),
         *("p_value", "q_value", "minimum_detectable", "method", "verdict", "why"),
@@ -120,23 +121,8 @@ def _question(session: Session, caller: Caller, baseline: str, candidate: str, p
 
 
 def _resolve(session: Session, caller: Caller, text: str) -> int | None:
-    """The checkpoint that an id or project/alias names; None where nothing is named.
-
-    Raises CheckpointNotFound, ProjectNotFound, AliasNotFound, ProjectForbidden.
-    """
-    if not text:
-        return None
-    project, slash, name = text.partition("/")
-    if slash:
-        row = find_project(session, project)
-        caller.require_project(row.id)
-        return get_alias(session, row.id, name).checkpoint_id
-    number = from_text(text)
-    brief = read_briefs(session, [number]).get(number) if number is not None else None
-    if brief is None:
-        raise CheckpointNotFound(f"There is no checkpoint {text[:40]!r}.")
-    caller.require_project(brief.project_id)
-    return brief.id
+    """The checkpoint that is named; None where nothing is. Raises what `find_named_checkpoint` does."""
+    return find_named_checkpoint(session, caller, text) if text else None
 
 
 def _alias_moves(session: Session, caller: Caller) -> list[tuple[str, str, str]]:

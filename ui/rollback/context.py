@@ -79,7 +79,7 @@ def rollback_context(
         spike_command=new_attempt(answer.spike),
         watch_form=_watch_form(fields),
         errors=errors,
-        actions=_actions(answer, fields),
+        actions=(*_fall_links(answer, fields), *_actions(answer, fields)),
     )
 
 
@@ -105,6 +105,26 @@ def _excluded(answer: RollbackAnswer, briefs: Mapping[int, Brief]) -> tuple[Excl
     )
 
 
+def _fall_links(answer: RollbackAnswer, fields: Mapping[str, str]) -> tuple[Link, ...]:
+    """What fell unasked, as the question about it; of a fall between two checkpoints, the search for where."""
+    asked = {name: text for name, text in fields.items() if text}
+    names = [each.watch.words for each in answer.fallen]
+    links = [Link(f"Go back to before {name} fell", address("/rollback", **asked | {"watch": name})) for name in names]
+    watched = answer.onset
+    onset = watched.onset if watched is not None else None
+    if watched is None or onset is None or onset.found_by == "scores":
+        return tuple(links)
+    if onset.bisect_id is not None:
+        return Link("The search that found it", f"/bisects/{to_text(onset.bisect_id)}"), *links
+    ends = {point.checkpoint.step: to_text(point.checkpoint.id) for point in watched.points}
+    pair = [ends[step] for step in (onset.after_step, onset.by_step) if step in ends]
+    if len(pair) < 2:
+        return tuple(links)
+    return Link(
+        "Compare the two, and search where it fell", address("/compare", baseline=pair[0], candidate=pair[1])
+    ), *links
+
+
 def _actions(answer: RollbackAnswer, fields: Mapping[str, str]) -> tuple[Link, ...]:
     """The evidence around the question: what interrupted the run, and where the first candidate can be loaded."""
     links = []
@@ -124,7 +144,7 @@ def _answer(answer: RollbackAnswer) -> Answer:
         return Answer(_sentence(answer), "warn")
     before, _, behind = answer.sentence.partition(answer.headline)
     detail = " ".join(filter(None, (before.strip(), behind.strip())))
-    tone = "good" if answer.speaks_for_going_back else "unknown"
+    tone = "good" if answer.speaks_for_going_back else "warn" if answer.fallen else "unknown"
     return Answer(grouped_steps(answer.headline), tone, grouped_steps(detail))
 
 
@@ -133,8 +153,14 @@ def _sentence(answer: RollbackAnswer) -> str:
     said = grouped_steps(answer.sentence)
     if answer.candidates or not answer.excluded_counts:
         return said
-    name = next(iter(answer.excluded_counts))
-    return f"{said.partition('To loosen that: ')[0]}To loosen that: {LOOSER.get(name) or LOOSEN[name]}."
+    ways = [_looser(name, words) for name, words in answer.loosen.items()]
+    before, how, behind = said.partition("To loosen that")
+    return f"{before}{how}{behind.partition(': ')[0]}: {'; '.join(ways)}." if how else said
+
+
+def _looser(name: str, words: str) -> str:
+    """As the domain says it, in the words of the form where it has some for this."""
+    return LOOSER.get(name, words) if words == LOOSEN[name] else words
 
 
 def filter_in_words(name: str) -> str:

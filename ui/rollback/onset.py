@@ -1,6 +1,7 @@
 """Since when the watched score fell: facts, plot and table; and a loss that spiked."""
 
 import json
+import math
 from collections.abc import Mapping
 
 from registry.ids import to_text
@@ -62,10 +63,13 @@ def onset_facts(watched: WatchedOnset | None) -> tuple[Fact, ...]:
         facts.append(Fact("stands alone", f"step {steps}: evaluate it again"))
     if onset.after_step is not None and onset.by_step is not None and onset.is_established:
         between = f"after step {filters.grouped(onset.after_step)}, by {filters.grouped(onset.by_step)}"
-        facts += [Fact("onset", between), Fact("shape", onset.shape)]
+        facts += [Fact("onset", between), *([Fact("shape", onset.shape)] if onset.found_by == "scores" else [])]
     if onset.drop is not None and onset.is_established:
         facts.append(Fact("fall", filters.in_points(onset.drop, onset.drop_stderr, signed=False)))
-    facts.append(Fact("chance that nothing fell", filters.number(onset.p_no_change, 2)))
+    if onset.found_by != "scores":
+        facts.append(Fact("found by", {"bisect": "a bisect", "comparison": "two checkpoints compared"}[onset.found_by]))
+    elif not math.isnan(onset.p_no_change):
+        facts.append(Fact("chance that nothing fell", filters.number(onset.p_no_change, 2)))
     return tuple(facts)
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from registry.aliases.named import find_named_run
 from registry.db import now
-from registry.errors import FieldError
 from registry.evals.catalogue import catalogue
-from registry.ids import from_text, to_text
+from registry.ids import to_text
 from registry.projects import find_project
 from registry.recovery.answers import RollbackAnswer
 from registry.recovery.rollback import find_rollback_candidates
 from registry.recovery.watched import NothingToWatch, Watch
-from registry.runs import RunNotFound, get_run
+from registry.runs import get_run
 from registry.search.conditions import Condition, to_json
 from registry.search.draft import UnreadableQuery
 from registry.search.names import Names
@@ -102,13 +102,11 @@ def left_out_of(fields: dict[str, str], errors: dict[str, str]) -> list[str]:
 
 
 def read_question(session: Session, caller: Caller, fields: dict[str, str]) -> Asked:
-    """Raises RunNotFound, ProjectNotFound, ProjectForbidden."""
+    """The run by its id or as project/run. Raises RunNotFound, ProjectNotFound, ProjectForbidden."""
     errors: dict[str, str] = {}
     run_id, alias = None, fields["alias"] or None
     if alias is None:
-        run_id = from_text(fields["run"])
-        if run_id is None:
-            raise RunNotFound(f"There is no run {fields['run'][:40]!r}.", errors=[FieldError("/run", "an id")])
+        run_id = find_named_run(session, caller, fields["run"])
     project_id = _project_of(session, caller, run_id, alias)
     mode = fields["mode"] if fields["mode"] in MODES else ("production" if alias else "training")
     if fields["mode"] not in ("", *MODES):

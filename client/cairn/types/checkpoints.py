@@ -73,7 +73,7 @@ class Checkpoint(CheckpointRef):
 class CheckpointPage(Answer):
     """One page of a listing; `next_cursor` is None on the last. `resolved` says which metric a name meant.
 
-    `left_out`: by such a name, the projects that have the benchmark as another `score` only.
+    `left_out`: by such a name, the projects that have the benchmark as other `scores` only.
     """
 
     items: tuple[Checkpoint, ...] = field(metadata=many(Checkpoint))

@@ -79,3 +79,4 @@ class Comparison(Answer):
     suspects: tuple[Suspect, ...] = field(default=(), metadata=many(Suspect))
     lineage: tuple[Any, ...] = field(default=(), metadata=ITEMS)
     lineage_why: str = field(default="", metadata=TEXT)
+    late_why: str = field(default="", metadata=TEXT)

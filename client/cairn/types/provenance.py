@@ -52,7 +52,10 @@ class Bisect(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance(Answer):
-    """The whole chain behind a checkpoint, the newest stage first; `unknown` says what is not recorded."""
+    """The whole chain behind a checkpoint, the newest stage first; `unknown` says what is not recorded.
+
+    `notes`: whose `config` and `environment` they are, where the checkpoint has none of its own.
+    """
 
     checkpoint: CheckpointRef = field(metadata=one(CheckpointRef))
     tokens_seen: int | None = field(default=None, metadata=WHOLE)
@@ -62,6 +65,7 @@ class Provenance(Answer):
     dirty: tuple[CheckpointRef, ...] = field(default=(), metadata=many(CheckpointRef))
     config: Mapping[str, Any] | None = field(default=None, metadata=MAPPING)
     environment: Mapping[str, Any] | None = field(default=None, metadata=MAPPING)
+    notes: tuple[str, ...] = field(default=(), metadata=TEXTS)
     unknown: tuple[str, ...] = field(default=(), metadata=TEXTS)
 
 

@@ -14,6 +14,7 @@ class Onset(Answer):
     """When what is watched began to fall; `established` False: it may be noise. `sentence` says it in words.
 
     `why` says whose results do not count; `alone` are the steps of single scores that those around them contradict.
+    `found_by` is scores, bisect, or comparison of the newest with the best earlier one.
     """
 
     sentence: str = field(default="", metadata=TEXT)
@@ -28,6 +29,9 @@ class Onset(Answer):
     points: tuple[Any, ...] = field(default=(), metadata=ITEMS)
     why: str | None = field(default=None, metadata=TEXT)
     alone: tuple[Any, ...] = field(default=(), metadata=ITEMS)
+    found_by: str | None = field(default=None, metadata=TEXT)
+    q_value: float | None = field(default=None, metadata=NUMBER)
+    bisect_id: str | None = field(default=None, metadata=TEXT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +83,22 @@ class Excluded(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fallen(Answer):
+    """A capability that fell though nobody asked about it: ask again with it as `watch`."""
+
+    capability: str = field(metadata=TEXT)
+    sentence: str = field(default="", metadata=TEXT)
+    after_step: int | None = field(default=None, metadata=WHOLE)
+    by_step: int | None = field(default=None, metadata=WHOLE)
+    drop: float | None = field(default=None, metadata=NUMBER)
+    drop_stderr: float | None = field(default=None, metadata=NUMBER)
+
+
+@dataclass(frozen=True, kw_only=True)
 class RollbackAnswer(Answer):
-    """Where to go back to; `sentence` says it in words. `onset` is None where nothing was watched.
+    """Where to go back to; `sentence` says it in words. `onset` is None where nothing was watched: then `fallen` are
+    the capabilities of `looked_at` that fell all the same. Where `candidates` is empty, `loosen` says by filter how to
+    get some.
 
     `spike` is None where the loss has none, and where something else was watched.
 
@@ -98,3 +116,6 @@ class RollbackAnswer(Answer):
     excluded_counts: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
     considered: int | None = field(default=None, metadata=WHOLE)
     assumptions: tuple[str, ...] = field(default=(), metadata=TEXTS)
+    fallen: tuple[Fallen, ...] = field(default=(), metadata=many(Fallen))
+    looked_at: tuple[str, ...] = field(default=(), metadata=TEXTS)
+    loosen: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)

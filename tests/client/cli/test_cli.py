@@ -79,7 +79,7 @@ def test_find_by_words_says_how_it_understood(cli: Cli, faults: FaultServer) -> 
     assert code == 0
     assert faults.seen[0].json == {"query": "strong math purple", "limit": 20}
     assert out.splitlines()[1] == "7b-a · 2 · 41200\t0.91\t91 % (50 % measured)\t0c1"
-    assert "Understood: strong math. Ranked among 60 checkpoints." in err
+    assert "Understood: strong math (the 80th percentile or above). Ranked among 60 checkpoints." in err
     assert "Not understood: purple." in err
     faults.replies = [Reply(body={**answer, "strict": False})]
     code, out, err = cli("find", "strong math")
@@ -97,9 +97,120 @@ def test_find_says_which_metric_a_benchmark_was_read_as(cli: Cli, faults: FaultS
     assert "1 is shown; there may be more" in err
     left_out = {"scores.gsm8k": [{"score": "scores.gsm8k.exact_match.none", "projects": ["a", "b"]}]}
     faults.replies = [Reply(body={**PAGE, "resolved": {"scores.gsm8k": "scores.gsm8k.acc.none"}, "left_out": left_out})]
-    assert "Left out, with scores.gsm8k.exact_match only: a, b." in cli("find", "--filter", "scores.gsm8k > 0.2")[2]
+    assert (
+        "Left out: a, b, which have scores.gsm8k.exact_match only." in cli("find", "--filter", "scores.gsm8k > 0.2")[2]
+    )
     faults.replies = [Reply(body={**PAGE, "resolved": {"scores.gsm8k.acc": "scores.gsm8k.acc.none"}})]
     assert cli("find", "--filter", "scores.gsm8k.acc > 0.2")[2] == ""
+
+
+def test_an_empty_answer_gives_the_call_that_asks_those_it_left_out(cli: Cli, faults: FaultServer) -> None:
+    bare, acc = "scores.gsm8k.none.none", "scores.gsm8k.acc.none"
+    left_out = {
+        "scores.gsm8k": [
+            {"score": acc, "scores": [acc, bare], "projects": ["inf"]},
+            {"score": acc, "scores": [acc], "projects": ["llm"]},
+        ]
+    }
+    read_as = {"resolved": {"scores.gsm8k": "scores.gsm8k.accuracy.none"}, "left_out": left_out}
+    faults.replies = [Reply(body={**EMPTY, **read_as})]
+    code, _, err = cli("find", "--filter", "scores.gsm8k > 0.4 and scores.gsm8k_cot > 0.1")
+    assert code == 1
+    assert (
+        "Left out: inf, which has scores.gsm8k.acc and scores.gsm8k.none only; llm, which has scores.gsm8k.acc only."
+        in err
+    )
+    assert "To ask them: cairn find --filter 'scores.gsm8k.acc > 0.4 and scores.gsm8k_cot > 0.1'" in err
+    answer = {
+        "interpretation": {"conditions": [], "unparsed": [], **read_as},
+        "population": {"size": 0},
+        "strict": False,
+        "results": [],
+    }
+    faults.replies = [Reply(body=answer)]
+    assert "To ask them: cairn find 'gsm8k.acc > 0.4'" in cli("find", "gsm8k > 0.4")[2]
+
+
+def test_a_project_that_does_not_exist_is_refused_by_a_filter_too(cli: Cli, faults: FaultServer) -> None:
+    projects = {"items": [{"id": "0p1", "name": "nodes"}], "next_cursor": None}
+    faults.replies = [Reply(body=EMPTY), Reply(body=projects)]
+    code, out, err = cli("find", "--project", "node", "--filter", "step > 1")
+    assert (code, out) == (1, "")
+    assert "There is no project 'node' that this token can read. Did you mean nodes?" in err
+    faults.replies = [Reply(body=EMPTY), Reply(body=projects)]
+    assert "No checkpoint matches" in cli("find", "--project", "nodes", "--filter", "step > 1")[2]
+
+
+def judged(percentile: float | None, relation: str, threshold: float, **more: Any) -> dict[str, Any]:
+    condition = {"capability": "math", "relation": relation, "threshold": threshold}
+    evidence = [{"condition": condition, "capability": "math", "percentile": percentile, "met": False, **more}]
+    return {
+        "interpretation": {"conditions": [condition], "unparsed": [], "resolved": {}},
+        "population": {"size": 60},
+        "strict": False,
+        "results": [{"checkpoint": CHECKPOINT, "score": 0.8, "evidence": evidence}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "understood", "said"),
+    [
+        (
+            judged(0.12, "weak", 0.05),
+            "weak math (the 5th percentile or below).",
+            "The weakest at math comes first, at the 12th percentile; none is at the 5th or below.",
+        ),
+        (
+            judged(0.66, "strong", 0.5),
+            "math at the 50th percentile or above.",
+            "Nothing meets every condition; these come nearest, the first with math at the 66th percentile.",
+        ),
+        (
+            judged(0.88, "strong", 0.8, basis="absolute", composite=0.53),
+            "strong math (the 80th percentile or above).",
+            "Nothing meets every condition; these come nearest, the first with math at a normalised score of 0.53.",
+        ),
+    ],
+)
+def test_how_near_the_first_comes_is_said_with_the_threshold(
+    cli: Cli, faults: FaultServer, answer: dict[str, Any], understood: str, said: str
+) -> None:
+    faults.replies = [Reply(body=answer)]
+    code, _, err = cli("find", "math")
+    assert code == 1
+    assert f"Understood: {understood}" in err
+    assert said in err
+
+
+def test_of_the_first_three_it_is_said_how_many_meet_the_conditions(cli: Cli, faults: FaultServer) -> None:
+    answer = judged(0.97, "strong", 0.95)
+    first = answer["results"][0]
+    met = {**first, "evidence": [{**first["evidence"][0], "met": True}]}
+    answer["interpretation"]["at_most"] = 2
+    faults.replies = [Reply(body={**answer, "results": [met, first]})]
+    err = cli("find", "top 2 math")[2]
+    assert "Understood: strong math (the 95th percentile or above), 2 at most." in err
+    assert "1 of these 2 meets every condition; others come near." in err
+
+
+def test_those_that_lack_a_score_are_listed_as_no_results(cli: Cli, faults: FaultServer) -> None:
+    math, chat = ({"capability": name, "relation": "strong", "threshold": 0.8} for name in ("math", "chat"))
+    evidence = [
+        {"condition": math, "capability": "math", "percentile": 0.91, "met": True, "basis": "percentile"},
+        {"condition": chat, "capability": "chat", "percentile": None, "met": False, "benchmarks": []},
+    ]
+    answer = {
+        "interpretation": {"conditions": [math, chat], "unparsed": [], "resolved": {}},
+        "population": {"size": 60},
+        "strict": False,
+        "results": [],
+        "incomplete": [{"checkpoint": CHECKPOINT, "score": 0, "evidence": evidence}],
+    }
+    faults.replies = [Reply(body=answer)]
+    code, out, err = cli("find", "strong math strong chat")
+    assert (code, out) == (1, "")
+    assert "1 checkpoint meets all that could be checked and was never evaluated on the rest" in err
+    assert "  7b-a · 2 · 41200  math 91 %, chat not evaluated  0c1" in err
 
 
 def test_what_was_ranked_by_the_composite_shows_it_and_no_percentile(cli: Cli, faults: FaultServer) -> None:
@@ -362,9 +473,25 @@ def test_rollback_shows_a_few_of_what_each_filter_left_out(cli: Cli, faults: Fau
     faults.replies = [Reply(body=answer)]
     code, _, err = cli("rollback", "--alias", "llm/production")
     assert code == 1
-    assert err.count(": probably bad: bad") == 5
-    assert "and 7 more (probably bad);" in err
+    assert err.count(": may be bad: bad") == 5
+    assert "and 7 more (may be bad);" in err
     assert "7b-a · 2 · 41200: copy: none" in err
+
+
+def test_rollback_names_the_option_for_what_fell_unasked_and_for_what_to_loosen(cli: Cli, faults: FaultServer) -> None:
+    found = {"rank": 1, "checkpoint": CHECKPOINT, "terms": {}, "reasons": [], "copy": {}}
+    fell = {"capability": "math", "sentence": "Fell.", "after_step": 10, "by_step": 20}
+    faults.replies = [
+        Reply(body={"mode": "production", "candidates": [found], "fallen": [fell], "looked_at": ["math"]}),
+        Reply(body={"mode": "production", "candidates": [found], "looked_at": ["math"]}),
+        Reply(body={"mode": "production", "candidates": [], "loosen": {"pieces": "or ask in production mode"}}),
+        Reply(body={"mode": "production", "candidates": [], "loosen": {"pieces": "record them", "step": "later"}}),
+    ]
+    said = [cli("rollback", "--alias", "llm/production")[2] for _ in range(4)]
+    assert "Here that is: --watch math." in said[0]
+    assert "Here that is: --watch NAME" in said[1]
+    assert "Here that is: --mode production." in said[2]
+    assert "Here that is: a higher --at-or-before-step." in said[3]
 
 
 def test_compare_shows_what_needs_a_decision_first(cli: Cli, faults: FaultServer) -> None:

@@ -42,10 +42,15 @@ def test_everything_is_written_and_nothing_is_executable(live: Client, project: 
     assert json.loads((folder / "code.json").read_text())["diff_digest"] == "sha256:abc"
     data = json.loads((folder / "data.json").read_text())
     assert data["tokens_by_source"] == {"web": 2000.0, "code": 1000.0}
-    assert [each["data_version"] for each in data["stages_newest_first"]] == ["v2", "v1"]
+    stages = data["stages_newest_first"]
+    assert [(each["data_version"], each["first_step"], each["last_step"]) for each in stages] == [
+        ("v2", 101, 200),
+        ("v1", 1, 100),
+    ]
     assert (folder / "command.txt").read_text() == "torchrun train.py; rm -rf /\n"
     readme = (folder / "README.md").read_text()
     assert "uncommitted changes of digest sha256:abc" in readme
+    assert "3. Data: v2, before it v1 (" in readme
     for each in folder.iterdir():
         assert not each.stat().st_mode & (stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
 
@@ -124,3 +129,19 @@ def test_it_names_only_what_the_checkpoint_itself_came_from(
 def find(live: Client, project: str, run: str, step: int) -> str:
     wanted = f"project = '{project}' and run.name = '{run}' and step = {step}"
     return next(iter(live.iter_checkpoints(filter=wanted))).id
+
+
+def test_a_config_that_came_after_the_checkpoint_is_written_and_said(
+    live: Client, project: str, cli: Cli, tmp_path: Path
+) -> None:
+    run = live.create_run(project, "late")
+    live.register_checkpoint(run, 100)
+    live.create_run(project, "late", config={"lr": 0.001})
+    code, _, err = cli("reproduce", f"{project}/late@100", str(tmp_path / "new"))
+    assert code == 0, err
+    assert json.loads((tmp_path / "new" / "config.json").read_text()) == {"lr": 0.001}
+    note = "The config of its run is taken, which was recorded after it."
+    assert note in err
+    readme = (tmp_path / "new" / "README.md").read_text()
+    assert "2. Config: config.json\n" in readme
+    assert note in readme

@@ -22,7 +22,7 @@ from registry.trackers.imports import ask_for_import
 from registry.trackers.linking import LinkRow, ask_for_refresh, list_links
 from registry.trackers.settings import change_tracking
 from tests.factories import make_project
-from tests.registry.integrations.test_wandb import impatient, settings, there  # noqa: F401 - fixtures
+from tests.registry.integrations.test_wandb import impatience, settings, there  # noqa: F401 - fixtures
 from tests.registry.integrations.wandb_server import KEY, Wandb
 
 # pytest hands these over by name.
@@ -150,10 +150,11 @@ def test_a_live_run_is_followed(
 
 
 def test_an_outage_in_the_middle_delays_and_loses_nothing(
-    committed_database: Database, impatient: None, worker: JobWorker, project: ProjectRow, filled: Wandb
+    committed_database: Database, worker: JobWorker, project: ProjectRow, filled: Wandb
 ) -> None:
     filled.fault, filled.fails_after = 500, 8
-    job = import_all(committed_database, worker, project, filled)
+    with impatience():
+        job = import_all(committed_database, worker, project, filled)
     assert (job.state, job.error_code) == ("waiting", "tracker-unreachable")
     assert KEY not in (job.error or "")
     filled.fault = 0
@@ -196,13 +197,14 @@ def test_checkpoints_aliases_and_their_moves_are_told(
 
 
 def test_a_push_into_an_outage_says_so_and_is_made_up_for(
-    committed_database: Database, impatient: None, worker: JobWorker, project: ProjectRow, filled: Wandb
+    committed_database: Database, worker: JobWorker, project: ProjectRow, filled: Wandb
 ) -> None:
     report_of(import_all(committed_database, worker, project, filled))
     with committed_database.write() as session:
         change_tracking(session, project.id, {"push_wandb": True}, actor="ann")
     filled.fault = 429
-    push(committed_database, worker, project)
+    with impatience():
+        push(committed_database, worker, project)
     failed = link_of(committed_database, project, "big")
     assert failed.push_state == "failed"
     assert failed.push_error is not None

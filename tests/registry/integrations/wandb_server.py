@@ -6,7 +6,6 @@ type and filters that it does not know are errors, as they are with W&B.
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -87,6 +86,7 @@ class Wandb:
     errors: list[str] = field(default_factory=list)  # questions that the schema refuses
     fault: int = 0
     slow_seconds: float = 0.0
+    ending: threading.Event = field(default_factory=threading.Event)  # nothing is waited for any more
     fails_after: int | None = None  # answers before the fault begins
     redirect: str = ""
     body: bytes = b""  # what it answers instead of GraphQL
@@ -272,7 +272,7 @@ def _handler(state: Wandb) -> type[BaseHTTPRequestHandler]:
             question = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
             broken = state.fails_after is None or len(state.asked) >= state.fails_after
             if broken and state.slow_seconds:
-                time.sleep(state.slow_seconds)
+                state.ending.wait(state.slow_seconds)
             if broken and state.redirect:
                 self.send_response(307)
                 self.send_header("Location", state.redirect)
@@ -323,6 +323,7 @@ def running_wandb() -> Iterator[Wandb]:
     try:
         yield state
     finally:
+        state.ending.set()
         server.shutdown()
         server.server_close()
         thread.join()

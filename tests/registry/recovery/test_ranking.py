@@ -153,3 +153,12 @@ def test_production_never_takes_a_missing_score_as_low() -> None:
 def test_nothing_to_rank_is_an_empty_list() -> None:
     assert rank_for_training([], 20000, 12) == []
     assert rank_for_production([]) == ([], {})
+
+
+def test_the_expected_minutes_add_up_as_they_are_read() -> None:
+    options = [TrainingOption(1, 900, 8.3, "none"), TrainingOption(2, 1000, 8.3, "none")]
+    newest, older = rank_for_training(options, 1000, 12.0)
+    assert (
+        newest.reasons[0] == "19.6 min expected: 8.3 to restore, 0 to replay, 11.3 for the risk that it does not load"
+    )
+    assert older.reasons[0].startswith("103.6 min expected: 8.3 to restore, 20 to replay, 75.3 for the risk")

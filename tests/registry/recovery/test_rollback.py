@@ -72,7 +72,7 @@ def test_the_newest_whole_checkpoint_comes_first_and_says_its_terms(session: Ses
     assert second.terms["steps_lost"] == 1000
     assert second.terms["p_ok"] == pytest.approx(0.95)
     assert answer.at_step == 3000
-    assert "Go back to step 3000" in answer.sentence
+    assert "Of the candidates, step 3000 of" in answer.sentence
     assert any("assume" in each for each in answer.assumptions)
     assert not any("A step is assumed" in each for each in answer.assumptions)
 
@@ -423,7 +423,7 @@ def test_what_the_alias_served_before_is_a_candidate_from_any_run(session: Sessi
 def test_an_empty_answer_says_which_filter_to_loosen(session: Session) -> None:
     run = make_run(session)
     for step in (1000, 2000):
-        whole(session, run, step, pieces={"weights": PieceSpec()})
+        whole(session, run, step, pieces={"weights": PieceSpec()}, scores=[mmlu(0.5)])
     answer = find_rollback_candidates(session, run_id=run.id)
     assert answer.candidates == ()
     assert "both checkpoints were left out (pieces absent or unknown). To loosen that: record" in answer.sentence
@@ -498,7 +498,7 @@ def test_the_number_of_statements_does_not_grow_with_the_run(session: Session) -
         event.remove(engine, "before_cursor_execute", note)
         counts.append(len(seen))
     assert counts[0] == counts[1]
-    assert counts[0] <= 17
+    assert counts[0] <= 18
 
 
 def test_a_run_of_2000_checkpoints_is_answered_whole(session: Session) -> None:

@@ -145,14 +145,14 @@ def test_the_last_known_good_that_does_not_come_first_is_explained(session: Sess
 
 
 def test_what_surely_scores_better_speaks_for_going_back_where_too_few_were_evaluated(session: Session) -> None:
-    """Two evaluated checkpoints tell no onset, and 10 points at an error of 1 tell which of them is better."""
+    """Two evaluated checkpoints can be held against each other, though not scanned."""
     run = run_of(session, [mmlu(0.6), mmlu(0.5)])
     move_alias(session, run.project_id, "production", served_id(session, run, 2000), actor="test", reason="new")
     answer = find_rollback_candidates(session, alias=f"{run.project}/production", mode="production", watch=WATCH)
     assert "Going back scores better by" in answer.sentence
     assert "nothing here speaks for going back" not in answer.sentence
-    assert answer.headline.startswith("No fall is established over the run, but step 1000 scores better than what is")
-    assert not answer.speaks_for_going_back  # no onset is established, so a last known good stays provisional
+    assert answer.headline.startswith("Go back to step 1000")
+    assert answer.speaks_for_going_back
 
 
 def test_what_scores_no_better_does_not_speak_for_going_back(session: Session) -> None:

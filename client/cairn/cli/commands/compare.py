@@ -96,6 +96,8 @@ def _print_changes(answer: Comparison) -> None:
     for what in ("config", "environment"):
         if unknown := answer.raw.get(f"{what}_why"):
             say(f"{what.capitalize()}: {unknown}; what is not recorded is not compared.")
+    if answer.late_why:
+        say(f"{answer.late_why[:1].upper()}{answer.late_why[1:]}.")
     say(f"Data: {_data(answer.data_changes)}")
     say(f"Code: {_code(answer.code_changes)}")
     _print_suspects(answer)
@@ -121,9 +123,9 @@ def _print_suspects(answer: Comparison) -> None:
 
 
 def _made(suspect: Suspect) -> str:
-    """How the one came from the other, in words; of other changes the tables above say more."""
-    lineage = any(each.startswith("lineage.") for each in suspect.changes)
-    return f" ({suspect.reasons[0]})" if lineage and suspect.reasons else ""
+    """How the one came from the other, or of which size both are; of other changes the tables above say more."""
+    told = any(each.startswith(("lineage.", "run.")) for each in suspect.changes)
+    return f" ({suspect.reasons[0]})" if told and suspect.reasons else ""
 
 
 def _of_suspicion(suspect: Suspect) -> str:

@@ -13,7 +13,7 @@ from cairn.types import Candidate, RollbackAnswer, Served
 
 SHOWN = 5  # of what one filter left out
 # What filters are called here, where their name is no word.
-FILTERS = {"alias_target": "served now", "p_bad": "probably bad", "rto": "restore time"}
+FILTERS = {"alias_target": "served now", "p_bad": "may be bad", "rto": "restore time"}
 # What loosens a filter here, where the service's words name no option.
 OPTIONS = {
     "time": "a later --before, an earlier --after",
@@ -94,6 +94,10 @@ def watched(text: str) -> dict[str, str]:
 
 def _print(answer: RollbackAnswer) -> None:
     say(answer.sentence or f"{counted(len(answer.candidates), 'checkpoint')} left to go back to.")
+    if answer.fallen:
+        say(f"Here that is: --watch {answer.fallen[0].capability}.")
+    elif answer.candidates and answer.onset is None and answer.spike is None:
+        say("Here that is: --watch NAME, a capability (math) or a benchmark (gsm8k).")
     if answer.onset is not None and answer.onset.sentence not in answer.sentence:
         say(f"Watching {answer.onset.watch}: {answer.onset.sentence}")
     if answer.onset is not None and answer.onset.why and answer.onset.why.lower() not in answer.sentence.lower():
@@ -118,10 +122,17 @@ def _print(answer: RollbackAnswer) -> None:
         count = answer.excluded_counts.get(name, len(alike))
         if count > SHOWN:
             say(f"  and {count - SHOWN} more ({FILTERS.get(name, name)}); --json tells of them.")
-    if not answer.candidates and (option := OPTIONS.get(next(iter(answer.excluded_counts), ""))):
-        say(f"Here that is: {option}.")
+    options = [option for name, words in answer.loosen.items() if (option := _option(name, str(words)))]
+    if not answer.candidates and options:
+        say(f"Here that is: {' with '.join(options)}.")
     for assumption in answer.assumptions:
         say(f"Assumed: {assumption}")
+
+
+def _option(name: str, words: str) -> str:
+    """The option that loosens a filter, where the service says that this helps."""
+    offered = {"pieces": "production mode", "unscored": "watch nothing"}.get(name, "")
+    return OPTIONS.get(name, "") if offered in words else ""
 
 
 def _terms(served: Served) -> str:

@@ -8,7 +8,7 @@ from registry.attempts import plain_attempts
 from registry.checkpoints.registration import ReplicaSpec
 from registry.ids import new_id
 from registry.models import Checkpoint, Replica
-from registry.overview.attempts import Saves, saves_by_attempt
+from registry.overview.attempts import Progress, progress_by_attempt
 from registry.overview.briefs import read_briefs
 from registry.overview.run_order import SORTS
 from registry.overview.runs import count_registry, get_run_overview, list_run_overviews, neighbours, saved_steps
@@ -163,7 +163,8 @@ def test_each_attempt_knows_what_it_saved(session: Session) -> None:
     make_checkpoint(session, make_run(session), 99)
     session.get_one(Checkpoint, last).state = "deleted"
     session.flush()
-    assert saves_by_attempt(session, run.project_id, run.id) == {1: Saves(2, 30), 4: Saves(1, 15)}
+    progress = progress_by_attempt(session, run.project_id, run.id)
+    assert (progress[1], progress[4]) == (Progress(2, 30, 30), Progress(1, 15, 15))
 
 
 def test_a_way_back_has_the_pieces_a_copy_and_is_not_where_one_stands(session: Session) -> None:

@@ -81,9 +81,8 @@ def fill(home: Home, copy: Path) -> None:
     """One checkpoint in the registry, a backup of that, then another checkpoint."""
     with serving(on_path(home)) as service:
         assert service.call("POST", "/checkpoints:batch", batch(1))[0] == 200
-    done = home.run("backup", str(copy))
-    assert done.returncode == 0, done.stderr
-    with serving(home) as service:
+        done = home.run("backup", str(copy))
+        assert done.returncode == 0, done.stderr
         assert service.call("POST", "/checkpoints:batch", batch(2))[0] == 200
 
 
@@ -124,20 +123,14 @@ def test_a_backup_that_cannot_be_written_is_one_line(tmp_path: Path, place: str)
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("wrong", ["cut", "text", "another", "absent"])
-def test_what_is_no_backup_changes_nothing(filled: tuple[Home, Path], wrong: str) -> None:
+def test_what_is_no_backup_changes_nothing(filled: tuple[Home, Path], tmp_path: Path) -> None:
     home, copy = filled
-    if wrong == "cut":
-        copy.write_bytes(copy.read_bytes()[:100_000])
-    elif wrong == "text":
-        copy.write_text("not a database")
-    elif wrong == "another":
-        copy.unlink()
-        sqlite3.connect(copy).execute("CREATE TABLE other (id)")
-    else:
-        copy.unlink()
-    done = home.run("restore", str(copy), "--replace")
-    assert (done.returncode, "no backup that can be restored" in done.stderr) == (1, True)
+    (cut := tmp_path / "cut").write_bytes(copy.read_bytes()[:100_000])
+    (text := tmp_path / "text").write_text("not a database")
+    sqlite3.connect(another := tmp_path / "another").execute("CREATE TABLE other (id)")
+    for wrong in (cut, text, another, tmp_path / "absent"):
+        done = home.run("restore", str(wrong), "--replace")
+        assert (done.returncode, "no backup that can be restored" in done.stderr) == (1, True), wrong
     assert steps_of(home) == [1]
 
 

@@ -5,12 +5,13 @@ A worker is a process of its own: trackers' libraries, which are large, are load
 
 import logging
 import os
+import select
 import signal
 import subprocess
 import sys
 import threading
 from types import FrameType
-from typing import Final
+from typing import IO, Final, cast
 
 from registry.config import Settings, read_settings
 from registry.db import Database
@@ -18,14 +19,12 @@ from registry.jobs.worker import JobWorker
 
 log = logging.getLogger(__name__)
 
-PARENT: Final = "CAIRN_WORKER_PARENT"  # of a worker beside `serve`: the process without which it ends
-WATCH_SECONDS: Final = 1.0
 START_AGAIN_SECONDS: Final = 5.0
 STOP_SECONDS: Final = 10.0
 
 
-def run_worker(settings: Settings, database: Database) -> None:
-    """Work until told to stop, by SIGTERM or SIGINT, or until the process that started it is gone."""
+def run_worker(settings: Settings, database: Database, *, parent: int | None = None) -> None:
+    """Work until told to stop, by SIGTERM or SIGINT, or until nobody holds the other end of the pipe `parent`."""
     worker = JobWorker(database, settings)
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -33,17 +32,16 @@ def run_worker(settings: Settings, database: Database) -> None:
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
-    parent = os.environ.get(PARENT, "")
-    if parent.isdigit():
-        threading.Thread(target=_watch, args=(worker, int(parent)), name="parent", daemon=True).start()
+    if parent is not None:
+        if select.select([parent], [], [], 0)[0]:  # gone while this process was starting
+            return
+        threading.Thread(target=_watch, args=(worker, parent), name="parent", daemon=True).start()
     worker.run()
 
 
 def _watch(worker: JobWorker, parent: int) -> None:
-    """A killed parent tells nobody: its children are given to another process, and that is seen here."""
-    pause = threading.Event()
-    while os.getppid() == parent:
-        pause.wait(WATCH_SECONDS)
+    """A killed parent tells nobody, but the pipe that it alone could write to ends with it, at once."""
+    os.read(parent, 1)
     worker.stop()
 
 
@@ -71,11 +69,11 @@ class WorkerBeside:
 
     def _keep(self) -> None:
         while not self._stopping.is_set():
-            environment = os.environ | {PARENT: str(os.getpid())}
-            self._child = subprocess.Popen([sys.executable, "-m", "api.worker"], env=environment)
+            child = self._child = subprocess.Popen([sys.executable, "-m", "api.worker"], stdin=subprocess.PIPE)
             if self._stopping.is_set():  # told to stop between the two
-                self._child.terminate()
-            code = self._child.wait()
+                child.terminate()
+            code = child.wait()
+            cast(IO[bytes], child.stdin).close()
             if not self._stopping.is_set():
                 log.warning("the worker ended with %s; it is started again", code)
                 self._stopping.wait(START_AGAIN_SECONDS)
@@ -85,7 +83,7 @@ def main() -> None:
     """The worker beside `serve`, which has brought the database to its schema already."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings = read_settings()
-    run_worker(settings, Database(settings.database_url, readers=2))
+    run_worker(settings, Database(settings.database_url, readers=2), parent=sys.stdin.fileno())
 
 
 if __name__ == "__main__":

@@ -8,18 +8,21 @@ import os
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import URL, NullPool, create_engine, text
+from sqlalchemy import URL, Connection, NullPool, create_engine, text
 
 from registry.errors import Conflict, Invalid, Unavailable
 
 _LAST_LINES: Final = 5  # of what a program said
+_LET_GO_SECONDS: Final = 5.0  # in which what a service held is free again after its end, also after a kill
 
 
 class BadBackup(Invalid):
@@ -132,7 +135,7 @@ def _restore_sqlite(database: Path, source: Path, *, replace: bool) -> Path | No
     look_into(source)
     before = None
     if database.exists():
-        _refuse_in_use(database)
+        _wait_for_its_end(partial(_refuse_in_use, database))
         if _holds_a_registry(database) and not replace:
             raise NotEmpty(f"{database} holds a registry. Give --replace to put it aside and take the backup instead.")
         before = database.with_name(f"{database.name}.before-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
@@ -148,6 +151,18 @@ def _restore_sqlite(database: Path, source: Path, *, replace: bool) -> Path | No
     os.replace(part, database)
     _flush(database.parent)
     return before
+
+
+def _wait_for_its_end(refuse_in_use: Callable[[], None]) -> None:
+    """A service that has just been ended lets go of its database a moment later. Raises DatabaseInUse."""
+    latest = time.monotonic() + _LET_GO_SECONDS
+    while True:
+        try:
+            return refuse_in_use()
+        except DatabaseInUse:
+            if time.monotonic() > latest:
+                raise
+        time.sleep(0.1)
 
 
 def _refuse_in_use(database: Path) -> None:
@@ -178,10 +193,8 @@ def _restore_postgresql(url: URL, source: Path, *, replace: bool, aside: Path) -
     with source.open("rb") as file:
         if file.read(5) != b"PGDMP":
             raise BadBackup(f"{source} is no archive of pg_dump, and CAIRN_DATABASE_URL names a PostgreSQL database.")
-    others, filled = _look_at_postgresql(url)
-    if others:
-        who = f"{others} other connections" if others > 1 else "another connection"
-        raise DatabaseInUse(f"The database has {who}. Stop the service and its workers first, on every host.")
+    _wait_for_its_end(partial(_refuse_others, url))
+    filled = _holds_projects(url)
     if filled and not replace:
         raise NotEmpty("The database holds a registry. Give --replace to put it aside and take the backup instead.")
     before = None
@@ -195,14 +208,23 @@ def _restore_postgresql(url: URL, source: Path, *, replace: bool, aside: Path) -
 _CLEAN: Final = ("--clean", "--if-exists")  # the empty tables of a first start are in the way too
 
 
-def _look_at_postgresql(url: URL) -> tuple[int, bool]:
-    """How many others are connected, and whether there is a project."""
-    engine = create_engine(url, poolclass=NullPool, connect_args={"connect_timeout": 5})
-    with engine.connect() as connection:
+def _refuse_others(url: URL) -> None:
+    """Raises DatabaseInUse."""
+    with _connected(url) as connection:
         others = connection.execute(text(_OTHERS)).scalar_one()
+    if others:
+        who = f"{others} other connections" if others > 1 else "another connection"
+        raise DatabaseInUse(f"The database has {who}. Stop the service and its workers first, on every host.")
+
+
+def _holds_projects(url: URL) -> bool:
+    with _connected(url) as connection:
         there = connection.execute(text("SELECT to_regclass('project') IS NOT NULL")).scalar_one()
-        filled = there and connection.execute(text("SELECT EXISTS (SELECT FROM project)")).scalar_one()
-    return others, bool(filled)
+        return bool(there and connection.execute(text("SELECT EXISTS (SELECT FROM project)")).scalar_one())
+
+
+def _connected(url: URL) -> AbstractContextManager[Connection]:
+    return create_engine(url, poolclass=NullPool, connect_args={"connect_timeout": 5}).connect()
 
 
 _OTHERS: Final = """

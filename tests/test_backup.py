@@ -4,6 +4,7 @@ import os
 import shutil
 import sqlite3
 import stat
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,18 @@ def test_a_database_in_use_is_not_replaced(home: Home, tmp_path: Path) -> None:
     assert "The database is in use" in done.stderr
     assert "Stop the service" in done.stderr
     assert steps_of(home) == [1, 2]
+
+
+def test_a_service_that_ends_while_the_restore_begins_is_waited_for(home: Home, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    fill(home, copy)
+    with serving(home) as service:
+        killer = threading.Timer(1.0, service.process.kill)
+        killer.start()
+        done = home.run("restore", str(copy), "--replace")
+        killer.join()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert steps_of(home) == [1]
 
 
 @pytest.mark.parametrize("place", ["none/copy.db", "file/copy.db"])

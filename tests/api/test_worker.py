@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 from tests.client.until import until
@@ -38,6 +39,12 @@ def test_serve_keeps_a_worker_beside_itself_that_ends_with_it_even_by_a_kill(tmp
         os.kill(pid_of(worker), signal.SIGKILL)
         other = until(lambda: [name for name in alive(service) if name != worker], 180)[0]
     until(lambda: not is_running(pid_of(other)), 180)
+
+
+def test_a_worker_whose_parent_was_killed_while_it_started_touches_nothing(tmp_path: Path) -> None:
+    environment = fresh_home(tmp_path).environment
+    assert subprocess.run([sys.executable, "-m", "api.worker"], env=environment, input=b"", check=False).returncode == 0
+    assert not (tmp_path / "home").exists()
 
 
 def test_the_worker_beside_serve_can_be_switched_off_and_others_started(tmp_path: Path) -> None:

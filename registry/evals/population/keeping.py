@@ -25,6 +25,7 @@ MAX_CELLS: Final = 125_000_000  # of all kept populations together: a gigabyte
 LARGE: Final = 2_000_000  # cells from which a thread renews a population
 LOOKS_EVERY: Final = 0.5  # seconds
 FORGOTTEN_AFTER: Final = 600.0  # seconds without a question
+ENDS_WITHIN: Final = 10.0  # seconds that a thread has to come to an end
 _KEEPER: Final = "populations"
 
 _log = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class Keeper:
         self._kept: OrderedDict[tuple[int, ...], Kept] = OrderedDict()
         self._lock = Lock()
         self._closed = Event()
+        self._threads: list[Thread] = []  # also of populations that were forgotten meanwhile
 
     def population(self, session: Session, project_ids: Collection[int]) -> Population:
         kept = self._of(tuple(sorted(project_ids)))
@@ -79,8 +81,12 @@ class Keeper:
         return population
 
     def close(self) -> None:
-        """End the threads; each looks at this before it does anything."""
+        """End the threads, and wait for them: what they read with goes back before the connections are closed."""
         self._closed.set()
+        with self._lock:
+            threads = self._threads
+        for thread in threads:
+            thread.join(ENDS_WITHIN)
 
     def _of(self, key: tuple[int, ...]) -> Kept:
         with self._lock:
@@ -119,6 +125,8 @@ class Keeper:
                 arguments = (kept, frozenset(project_ids))
                 kept.thread = Thread(target=self._look_after, args=arguments, name="population", daemon=True)
                 kept.thread.start()
+                with self._lock:
+                    self._threads = [*(each for each in self._threads if each.is_alive()), kept.thread]
 
     def _look_after(self, kept: Kept, project_ids: frozenset[int]) -> None:
         try:

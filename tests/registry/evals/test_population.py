@@ -1,6 +1,7 @@
 """A kept population follows what is recorded, and equals one that is read anew."""
 
-from threading import Thread
+from threading import Event, Thread, Timer
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from registry.evals.population.keeping import Keeper, population_of
 from registry.evals.population.table import Population
 from registry.models import Checkpoint
 from registry.search.query import search_checkpoints
-from tests.client.until import until
+from tests.client.until import LATEST, until
 from tests.factories import make_checkpoint, make_project, make_run, make_score
 from tests.registry.evals.world import World
 
@@ -140,6 +141,31 @@ def test_a_large_population_is_renewed_beside_the_answers(
     assert columns["gsm8k"] == 0.98765
     assert after.known_ranks.keys() == after.loaded.keys()
     keeper.close()
+
+
+def test_who_closes_waits_for_the_thread_that_reads(
+    committed_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeping, "LOOKS_EVERY", 0.01)
+    world = World(committed_database, 8)
+    keeper = committed_database.kept["populations"] = Keeper(committed_database, large=1)
+    reading, going_on = Event(), Event()
+
+    def wait_within(session: Session, *arguments: Any) -> Any:
+        session.connection()
+        reading.set()
+        going_on.wait()
+        return changes_since(session, *arguments)
+
+    with committed_database.read() as session:
+        keeper.population(session, [world.project.id])
+    monkeypatch.setattr(keeping, "changes_since", wait_within)
+    assert reading.wait(LATEST)
+    closing = Thread(target=committed_database.dispose)
+    closing.start()
+    Timer(0.2, going_on.set).start()
+    closing.join()
+    assert going_on.is_set(), "closed while it was reading"
 
 
 def test_only_some_sets_of_projects_are_kept(committed_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from queue import SimpleQueue
 from types import FrameType
 from typing import IO, Final, cast
 
@@ -21,17 +23,19 @@ log = logging.getLogger(__name__)
 
 START_AGAIN_SECONDS: Final = 5.0
 STOP_SECONDS: Final = 10.0
+ORPHAN_SECONDS: Final = 3.0  # in which a worker whose parent was killed may give back its job; a restore waits longer
 
 
 def run_worker(settings: Settings, database: Database, *, parent: int | None = None) -> None:
     """Work until told to stop, by SIGTERM or SIGINT, or until nobody holds the other end of the pipe `parent`."""
-    worker = JobWorker(database, settings)
+    worker, told = JobWorker(database, settings), SimpleQueue[int]()
 
     def stop(number: int, frame: FrameType | None) -> None:
-        worker.stop()
+        told.put(number)  # waits for no lock; `Event.set` waits for one that whoever was interrupted may hold
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
+    threading.Thread(target=_stop_when_told, args=(worker, told), name="signals", daemon=True).start()
     if parent is not None:
         if select.select([parent], [], [], 0)[0]:  # gone while this process was starting
             return
@@ -39,10 +43,20 @@ def run_worker(settings: Settings, database: Database, *, parent: int | None = N
     worker.run()
 
 
+def _stop_when_told(worker: JobWorker, told: "SimpleQueue[int]") -> None:
+    told.get()
+    worker.stop()
+
+
 def _watch(worker: JobWorker, parent: int) -> None:
-    """A killed parent tells nobody, but the pipe that it alone could write to ends with it, at once."""
+    """A killed parent tells nobody, but the pipe that it alone could write to ends with it, at once.
+
+    What waits for a tracker or a lock by then ends as a killed worker does: it costs nothing that was done, and whoever
+    restores a backup finds nobody at the database."""
     os.read(parent, 1)
     worker.stop()
+    time.sleep(ORPHAN_SECONDS)
+    os._exit(1)
 
 
 class WorkerBeside:

@@ -36,6 +36,18 @@ def test_it_records_until_it_is_told_to_end(
     assert [each["step"] for each in events if "step" in each] == [10, 20]
 
 
+def test_a_signal_ends_it_wherever_it_meets_it() -> None:
+    code = """
+import signal
+from cairn.cli.commands.watch import _until_stopped
+with _until_stopped() as stop:
+    with stop._cond:  # as it is held for a moment by whoever waits
+        signal.raise_signal(signal.SIGTERM)
+    assert stop.wait(60)
+"""
+    subprocess.run([sys.executable, "-c", code], timeout=LATEST, check=True)
+
+
 def test_once_looks_once_and_answers_whether_something_is_recorded(
     live: Client, project: str, cli: Cli, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from types import FrameType
 
 import click
@@ -114,12 +115,20 @@ def _tell(event: Event, as_json: bool) -> None:
 
 @contextmanager
 def _until_stopped() -> Iterator[threading.Event]:
-    """Set by SIGTERM or SIGINT: the look that is under way is finished first."""
-    stop = threading.Event()
+    """Set by SIGTERM or SIGINT: the look that is under way is finished first.
+
+    By a thread, since `set` waits for a lock that whoever was interrupted in `wait` may hold; `put` waits for none.
+    """
+    stop, told = threading.Event(), SimpleQueue[int]()
 
     def end(number: int, frame: FrameType | None) -> None:
+        told.put(number)
+
+    def stop_when_told() -> None:
+        told.get()
         stop.set()
 
+    threading.Thread(target=stop_when_told, name="signals", daemon=True).start()
     before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield stop

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from cairn.errors import BadSettings
-from cairn.formats.checkpoints import File, LocalSource, Source, Unreadable
+from cairn.formats.checkpoints import File, LocalSource, OutOfReach, Source, Unreadable
 from cairn.formats.checkpoints.shapes import Problem
 from cairn.formats.checkpoints.source import MAX_FILES, MAX_READ
 
@@ -42,6 +42,10 @@ CREDENTIALS = {
 # Listings tell these by the status in their text alone.
 _REFUSED = re.compile(r"status code: 40[13]\b")
 _ABSENT = re.compile(r"status code: 404\b")
+# What a store says of the object itself: it is gone, or ends before what was asked for.
+_OF_THE_OBJECT = re.compile(r"status code: 4(04|10|12|16)\b")
+# It may be the wrong store that was asked.
+_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist", re.IGNORECASE)
 T = TypeVar("T")
 
 
@@ -53,8 +57,11 @@ def is_url(place: str) -> bool:
 def open_source(place: str) -> Source:
     """Where a checkpoint's files are read from: a folder or file of this machine, or a URL.
 
-    Raises `Unreadable` for a URL that cannot be used; BadSettings where obstore is not installed.
+    Raises `OutOfReach` for a URL that cannot be used; BadSettings where obstore is not installed.
     """
+    scheme, there, _ = place.partition("://")
+    if there and not is_url(place):
+        raise OutOfReach(f"addresses that begin with {scheme[:20]}:// are not read here")
     return StoreSource(place) if is_url(place) else LocalSource(place)
 
 
@@ -129,24 +136,28 @@ class StoreSource:
             return self._head(unquote(name) if _is_http(self.name) else name)
         except Unreadable as fault:
             lists = "; HTTP has no listing, so give the URL of one file" if _is_http(self.name) else ""
-            raise Unreadable(f"{self.name} cannot be listed, and is no object itself{lists}. {fault}") from None
+            raise type(fault)(f"{self.name} cannot be listed, and is no object itself{lists}. {fault}") from None
 
     def _asked(self, path: str, ask: Callable[[], T]) -> T:
-        """The store's answer. Raises `Unreadable` with what a person can do about it."""
+        """The store's answer. Raises `Unreadable` with what a person can do about it: `OutOfReach` where the store
+        says nothing of the object."""
         from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, UnauthenticatedError
 
         place = f"{self.name}/{path}" if path and not self.name.endswith(path) else self.name
+        kind = Unreadable
         try:
             return ask()
-        except (NotFoundError, FileNotFoundError):
+        except (NotFoundError, FileNotFoundError) as fault:
             told = "there is no such object or bucket."
+            kind = OutOfReach if _NO_BUCKET.search(str(fault)) else Unreadable
         except (BaseError, OSError, ValueError) as fault:
             told = _first_line(fault)
+            kind = Unreadable if _OF_THE_OBJECT.search(told) and not _NO_BUCKET.search(str(fault)) else OutOfReach
             if isinstance(fault, (PermissionDeniedError, UnauthenticatedError)) or _REFUSED.search(told):
                 told = f"the store refuses access.{_credentials(self.name)}"
             elif _ABSENT.search(told):
                 told = "there is no such object or bucket."
-        raise Unreadable(f"{place}: {told}")
+        raise kind(f"{place}: {told}")
 
 
 def _credentials(url: str) -> str:
@@ -161,11 +172,11 @@ def _family(url: str) -> str:
 
 
 def refuse_secrets(url: str) -> None:
-    """Raises `Unreadable` for a URL that carries a password, a query or a fragment."""
+    """Raises `OutOfReach` for a URL that carries a password, a query or a fragment."""
     parts = urlsplit(url)
     if parts.query or parts.fragment or ("@" in parts.netloc and parts.scheme not in ("abfs", "abfss")):
         shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-        raise Unreadable(f"{shown} comes with a query, a password or a fragment: only plain addresses are recorded.")
+        raise OutOfReach(f"{shown} comes with a query, a password or a fragment: only plain addresses are recorded.")
 
 
 def _connect(url: str) -> "ObjectStore":
@@ -179,7 +190,7 @@ def _connect(url: str) -> "ObjectStore":
         store: ObjectStore = from_url(url, client_options=options, retry_config=RETRIES)
         return store
     except (BaseError, ValueError, OSError, ImportError) as fault:
-        raise Unreadable(f"{url} cannot be opened: {_first_line(fault)}") from None
+        raise OutOfReach(f"{url} cannot be opened: {_first_line(fault)}") from None
 
 
 def _plain_http(url: str) -> bool:

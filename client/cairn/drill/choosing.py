@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from cairn.client import Client
+from cairn.drill.reachable import out_of_reach, store_of
 from cairn.errors import NotFound
 from cairn.resume.reach import path_of
 from cairn.types import Checkpoint, CopyOption, Manifest, RestorePlan
@@ -14,13 +15,15 @@ class NothingToDrill(NotFound):
 
 @dataclass(frozen=True)
 class Target:
-    """A copy to rehearse with. `path`: where this host finds it, a path or a URL. `remark`: what to know of it."""
+    """A copy to rehearse with. `path`: where this host finds it, a path or a URL. `remark`: what to know of it.
+    `own_disk`: it is recorded as on a disk of this host."""
 
     checkpoint: Checkpoint
     copy: CopyOption
     path: str
     manifest: Manifest | None
     remark: str = ""
+    own_disk: bool = False
 
     @property
     def name(self) -> str:
@@ -33,33 +36,60 @@ class Target:
         return self.checkpoint.step or 0
 
 
-def choose_copy(client: Client, checkpoint: Checkpoint, host: str, replica_id: str | None = None) -> Target:
+def choose_copy(
+    client: Client,
+    checkpoint: Checkpoint,
+    host: str,
+    replica_id: str | None = None,
+    shut: "dict[str, str] | None" = None,
+) -> Target:
     """Raises `NothingToDrill` where no copy, or not the one that is named, can be tried here.
 
     Only what this host could never read is passed over. A copy that should be here and cannot be read is chosen: that
-    it cannot is what a drill is for.
+    it cannot is what a drill is for. `shut` remembers stores that let nothing be read, with why.
     """
     plan = client.restore_plan(checkpoint, hosts=[host])
     copies = [each for each in plan.copies if replica_id in (None, each.replica_id)]
     if not copies:
         what = "no copy of it is recorded" if replica_id is None else f"it has no copy {replica_id}"
         raise NothingToDrill(f"Nothing to drill: {what}.", code="nothing-to-drill")
-    passed_over = []
+    told, refused = ["No copy can be drilled here."], False
     for each in copies:
-        why = _elsewhere(each, host) or ("" if each.feasible or replica_id is not None else each.reason)
+        own_disk, path = _holder(each) == host, path_of(each.uri)
+        why = _elsewhere(each, host)
+        if not why and not each.feasible and replica_id is None:
+            why, refused = each.reason, True
+        why = why or _shut(path, own_disk, {} if shut is None else shut)
         if not why:
-            return Target(checkpoint, each, path_of(each.uri), _manifest(client, each), _remark(plan, each))
-        passed_over.append(f"{each.uri} ({each.replica_id}): {why}")
-    told = "\n  ".join(passed_over)
-    raise NothingToDrill(
-        f"No copy can be drilled here.\n  {told}\n--replica ID drills one all the same.", code="nothing-to-drill"
-    )
+            return Target(checkpoint, each, path, _manifest(client, each), _remark(plan, each), own_disk)
+        told.append(f"  {each.uri} ({each.replica_id}): {why}")
+    if refused:
+        told.append("--replica ID drills one all the same.")
+    raise NothingToDrill("\n".join(told), code="nothing-to-drill")
+
+
+def _shut(path: str, own_disk: bool, shut: dict[str, str]) -> str:
+    """Why this host cannot read there; a store that refused once is not asked again."""
+    store = store_of(path)
+    if store not in shut:
+        why = out_of_reach(path, own_disk=own_disk)
+        if not why or not store:
+            return why
+        shut[store] = why
+    return shut[store]
+
+
+def _holder(copy: CopyOption) -> str | None:
+    """The host on whose disks it is; None for what is shared."""
+    if copy.tier != "local":
+        return None
+    return copy.parts[0].host if copy.parts else copy.host
 
 
 def _elsewhere(copy: CopyOption, host: str) -> str:
     if len(copy.parts) > 1:
         return "it is spread over the disks of several hosts, and no single one can rehearse with it"
-    holder = copy.parts[0].host if copy.parts else copy.host
+    holder = _holder(copy)
     return f"it is on the disks of {holder}, and this is {host}" if copy.tier == "local" and holder != host else ""
 
 

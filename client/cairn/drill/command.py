@@ -24,21 +24,22 @@ ENDING_SECONDS = 10.0
 
 @dataclass
 class Outcome:
-    """How a command ended. `code` None: it was ended because its time was over. `first_loss_seconds`: from its start
-    to the first loss; None: it wrote none."""
+    """How a command ended. `code` None: it was ended because its time, `limit_seconds`, was over. `first_loss_seconds`:
+    from its start to the first loss; None: it wrote none."""
 
     code: int | None
     seconds: float
     told: Told
     first_loss_seconds: float | None
     last_lines: Sequence[str]
+    limit_seconds: float | None = None
 
     @property
     def fault(self) -> str:
         """Why it did not end well; '' where it did."""
         if self.code == 0:
             return ""
-        how = f"did not end within {self.seconds:.0f} s"
+        how = f"did not end within {self.limit_seconds or 0:g} s"
         if self.code is not None:
             how = f"was ended by signal {-self.code}" if self.code < 0 else f"ended with {self.code}"
         end = " | ".join(self.last_lines)
@@ -97,7 +98,7 @@ def run_command(
     first = heard.first_at if heard.first_at is not None or not heard.told.by_step else began + seconds
     # One that was written right before the end may be read after it.
     first_seconds = None if first is None else min(first - began, seconds)
-    return Outcome(code, seconds, heard.told, first_seconds, tuple(heard.last))
+    return Outcome(code, seconds, heard.told, first_seconds, tuple(heard.last), timeout_seconds)
 
 
 def _wait(process: "subprocess.Popen[bytes]", heard: _Heard, out: Path, until: float | None) -> int | None:

@@ -41,10 +41,10 @@ def find_due(client: Client, runs: Iterable[Run], host: str, since: datetime) ->
 
 def _first(client: Client, found: Iterable[CheckpointRef], host: str) -> tuple[Target | None, str]:
     """The newest archive that can be tried here, else the newest of the other kind."""
-    why = ""
+    why, shut = "", dict[str, str]()
     for each in sorted(found, key=lambda one: one.kind != "archive"):
         try:
-            return choose_copy(client, client.get_checkpoint(each.id), host), ""
+            return choose_copy(client, client.get_checkpoint(each.id), host, shut=shut), ""
         except NothingToDrill as nothing:
             why = why or f"{each}: {nothing.detail}"
     return None, why

@@ -9,10 +9,11 @@ from pathlib import Path
 from cairn.digests import FileDigest, digest_tree, verify_tree
 from cairn.digests.algorithms import same_digest
 from cairn.drill.choosing import Target
+from cairn.drill.reachable import out_of_reach
 from cairn.fetch import FetchFailed, fetch
 from cairn.fetch.fetch import BY_SIZE, WORKERS
 from cairn.fetch.pieces import READ_BYTES, files_to_copy, pieces_of
-from cairn.formats.checkpoints import File, Source, Unreadable
+from cairn.formats.checkpoints import File, OutOfReach, Source, Unreadable
 from cairn.formats.checkpoints.cairn_json_shape import NAME as SIDECAR
 from cairn.formats.checkpoints.shapes import path_text
 from cairn.stores import open_source
@@ -24,11 +25,11 @@ OF_THIS_HOST = ("disk-full", "cannot-write", "busy", "link")
 
 
 class StageFailed(Exception):
-    """A stage of the drill failed, which is its result. `stage`: the check that failed."""
+    """A stage of the drill failed, which is its result. `stage`: the check that failed; `reason` has no full stop."""
 
     def __init__(self, stage: str, reason: str) -> None:
         super().__init__(reason)
-        self.stage, self.reason = stage, reason
+        self.stage, self.reason = stage, reason.removesuffix(".")
 
 
 @dataclass(frozen=True)
@@ -48,15 +49,21 @@ class Read:
 
 
 def read_copy(target: Target, destination: Path | None, progress: Progress) -> Read:
-    """Into `destination`, or in its place where that is None. Raises `StageFailed`; `FetchFailed`, OSError where this
-    host cannot take the copy."""
+    """Into `destination`, or in its place where that is None. Raises `StageFailed`; `OutOfReach` where this host has
+    lost sight of the copy; `FetchFailed`, OSError where it cannot take it."""
     try:
         source = open_source(target.path)
         _same_size(source, target)
         if destination is None:
             return _in_place(source, target, progress)
         return _copied(source, target, destination, progress)
-    except Unreadable as fault:
+    except OutOfReach:
+        raise
+    except (Unreadable, StageFailed) as fault:
+        if why := out_of_reach(target.path, own_disk=target.own_disk):
+            raise OutOfReach(why) from None
+        if isinstance(fault, StageFailed):
+            raise
         raise StageFailed("read", f"it cannot be read: {path_text(str(fault))}") from None
 
 

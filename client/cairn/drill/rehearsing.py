@@ -71,7 +71,8 @@ class _Course:
 
 def rehearse(target: Target, asked: Asked, *, say: Say, progress: Progress) -> Rehearsal:
     """The report, whether it passed or failed. Raises KeyboardInterrupt when it is interrupted (TERM and HUP as well),
-    OSError and `FetchFailed` where this host cannot hold the copy; the temporary folder is gone then."""
+    `OutOfReach` where this host can no longer read the copy, OSError and `FetchFailed` where it cannot hold it; the
+    temporary folder is gone then."""
     course, began = _Course(), datetime.now(timezone.utc)
     with _interruptible(), _folder(asked) as folder:
         try:

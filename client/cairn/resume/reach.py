@@ -80,10 +80,7 @@ def _unusable_name(path: str) -> str:
     """A path is printed for a script to use: one word that means the same everywhere."""
     if not path.isprintable():
         return "its path holds control characters"
-    scheme, there, _ = path.partition("://")
-    if there and not is_url(path):
-        return f"addresses that begin with {scheme[:20]}:// are not read here"
-    if not is_url(path) and not os.path.isabs(path):
+    if "://" not in path and not os.path.isabs(path):
         return "its path is relative, and to what is not recorded"
     return ""
 

@@ -32,7 +32,7 @@ WHERE folder = ? AND complete IS NULL AND step IS NOT NULL AND NOT temporary AND
 _BEGUN = "still being written, or broken off: its files do not show what it is"
 _OF_RUN = """
 SELECT id, path, folder, name, step, modified, complete, ended, temporary, bytes, hint, said_attempt, said_kind,
-       reason
+       reason, began
 FROM found WHERE run = ? AND status IS NULL ORDER BY step, name
 """
 
@@ -117,6 +117,8 @@ def _arrange_run(spool: Spool, run: str, rules: Rules) -> None:
     attempts, reason = _attempts(own, rules)
     if reason:
         spool.remark(run, f"attempts {reason}")
+    if guesses := _guesses(own):
+        spool.remark(run, guesses)
     attempts |= {place: attempts.get(source, 1) for place, (source, _) in variants.items()}
     now = time.time()
     changes = []
@@ -191,6 +193,21 @@ def _attempts(rows: Sequence[Row], rules: Rules) -> tuple[dict[int, int], str]:
     ]
     split = split_attempts(saved, by_time=rules.by_time)
     return {row["id"]: number for row, number in zip(rows, split.numbers, strict=True)}, split.reason
+
+
+def _guesses(rows: Sequence[Row]) -> str:
+    """What is only assumed of attempts whose `cairn.json` does not say what they loaded."""
+    first: dict[int, int] = {}
+    told: set[int] = set()
+    for row in rows:
+        if (number := row["said_attempt"]) is not None and number > 1:
+            first[number] = min(row["step"], first.get(number, row["step"]))
+            if row["began"]:
+                told.add(number)
+    unsaid = [f"attempt {each}: step {max(first[each] - 1, 0)}" for each in sorted(first.keys() - told)]
+    more = f" and {len(unsaid) - 3} more" if len(unsaid) > 3 else ""
+    what = "no cairn.json says what was loaded, so the step before the first one that is here is assumed"
+    return f"{what} ({', '.join(unsaid[:3])}{more})" if unsaid else ""
 
 
 def _status(row: Row, now: float, settle_seconds: float) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cairn.formats.checkpoints import (
@@ -13,9 +13,10 @@ from cairn.formats.checkpoints import (
     cairn_json,
     find_format,
     inspect_listing,
+    sidecar,
 )
+from cairn.formats.checkpoints.cairn_json_shape import BEGAN, fault_of
 from cairn.formats.checkpoints.cairn_json_shape import NAME as SIDECAR
-from cairn.formats.checkpoints.cairn_json_shape import fault_of
 from cairn.formats.checkpoints.shapes import path_text
 from cairn.formats.checkpoints.steps import step_from_name
 from cairn.formats.checkpoints.words import layout_to_wire, pieces_to_wire
@@ -24,6 +25,7 @@ from cairn.scan.find import Candidate
 from cairn.scan.walk import Tree
 
 EVIDENCE_CHARACTERS = 1_000
+UNKNOWN_FORMAT = "unknown"  # of a checkpoint by the word of its `cairn.json` alone
 # What a registration takes besides identity, pieces, layout and copies; `cairn.json` has them in the same words.
 KEPT = (
     *("saved_at", "tokens_seen", "epoch", "loss", "lr", "metrics", "scores", "data_version", "data_cursor", "code"),
@@ -38,7 +40,8 @@ class Look:
 
     `complete` is None where the files cannot tell; `reason` says what is missing. `ended`: a file shows that the save
     came to its end, so it need not be waited for. `run`, `attempt`, `kind` and `parents` (relation, run, attempt, step,
-    kind) are from a `cairn.json`. `modified_at` is seconds since the epoch.
+    kind) are from a `cairn.json`, and so is `began`: what the attempt loaded, or that it restarted, as POST attempts
+    takes it. `modified_at` is seconds since the epoch.
     """
 
     path: str
@@ -62,6 +65,7 @@ class Look:
     reason: str = ""
     notes: tuple[str, ...] = ()
     ended: bool = False
+    began: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -91,9 +95,17 @@ def _look(tree: Tree, candidate: Candidate) -> list[Look | Unknown]:
     try:
         return [_answer(tree, candidate, inspect_listing(listing))]
     except Unrecognised:
+        told = ""
+        try:
+            if (word := sidecar.by_its_word(listing)) is not None:
+                return [_answer(tree, candidate, word)]
+        except Unreadable as fault:
+            told = str(fault)
         beside = [each for each in listing.folders() if not names.is_inner(each)]
         inner = [each for each in beside if find_format(listing.below(each))]
         if candidate.single or candidate.ranks or not inner:
+            if told:
+                raise Unreadable(f"of no known format, and its {told}") from None
             raise
     return [each for name in inner for each in _look(tree, _below(candidate, name))]
 
@@ -114,21 +126,23 @@ def _below(candidate: Candidate, name: str) -> Candidate:
 
 def _answer(tree: Tree, candidate: Candidate, found: Inspection) -> Look:
     said, wrong = _said(found)
+    found = sidecar.as_trained(found) if said else found
     item = cairn_json.to_item(said) if said else {}
     complete, reason = _completeness(candidate, found)
     finished = names.finished_name(candidate.name)
+    step = item.get("step", found.step)
     return Look(
         path=candidate.path,
         folder=candidate.folder,
         name=candidate.name or tree.root.rstrip("/").rpartition("/")[2],
         uri=tree.uri(candidate.path),
-        step=found.step if found.step is not None or finished is None else step_from_name(finished),
+        step=step if step is not None or finished is None else step_from_name(finished),
         complete=complete,
         temporary=finished is not None,
         modified_at=_newest(candidate),
         bytes=sum(each.bytes for each in candidate.files if each.path != SIDECAR),
         files=sum(each.path != SIDECAR for each in candidate.files),
-        format=found.format,
+        format=found.format or item.get("format") or UNKNOWN_FORMAT,
         resumability=str(found.resumability),
         parameter_count=_count(found.parameter_count),
         fields=_fields(found, item, len(candidate.files) if candidate.ranks else None),
@@ -138,7 +152,10 @@ def _answer(tree: Tree, candidate: Candidate, found: Inspection) -> Look:
         parents=tuple(_parents(said)),
         reason=path_text(reason),
         notes=tuple(path_text(each) for each in (*wrong, *_notes(candidate, found))),
-        ended=complete is True and _has_ended(candidate, found),
+        ended=_has_ended(candidate, found)
+        if complete
+        else complete is None and not found.format and _was_told(candidate),
+        began={name: said[name] for name in BEGAN if said.get(name)},
     )
 
 
@@ -147,8 +164,17 @@ def _said(found: Inspection) -> tuple[Mapping[str, Any], list[str]]:
     said = found.identity
     if said is None:
         return {}, []
-    wrong = fault_of(said)
+    wrong = fault_of(said) or _of_another_save(found, said)
     return ({}, [f"{SIDECAR} is left aside: {wrong}"]) if wrong else (said, [])
+
+
+def _of_another_save(found: Inspection, said: Mapping[str, Any]) -> str:
+    """A folder that is saved over holds the `cairn.json` of the save before until the next one is recorded. Where the
+    two steps differed when it was recorded, its notes say so."""
+    step = said["step"]
+    if found.step in (None, step) or f"saved as step {step}, but" in (said.get("notes") or ""):
+        return ""
+    return f"it is of step {step}, and {found.step_source} says {found.step}"
 
 
 def _parents(said: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -160,7 +186,8 @@ def _parents(said: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _fields(found: Inspection, said: Mapping[str, Any], world_size: int | None) -> dict[str, Any]:
-    """What `cairn.json` says counts before what the files say of loss and the like; pieces are what the files have."""
+    """What `cairn.json` says counts before what the files say of loss and the like; pieces are what the files have, and
+    what the training said of them; with the evidence that was recorded."""
     pieces = {
         name: {**piece, "evidence": piece["evidence"][:EVIDENCE_CHARACTERS]}
         for name, piece in pieces_to_wire(found.pieces).items()
@@ -168,10 +195,21 @@ def _fields(found: Inspection, said: Mapping[str, Any], world_size: int | None) 
     save_id = found.facts.get("save_id")
     if isinstance(save_id, str):
         pieces = {name: {**piece, "moment": save_id[:512]} for name, piece in pieces.items()}
+    if not found.format:
+        pieces = {}  # nobody looked at the files
+    for name, told in (said.get("pieces") or {}).items():
+        piece = {"state": told} if isinstance(told, str) else told
+        if piece and (name not in pieces or piece["state"] == pieces[name]["state"]):
+            pieces[name] = piece
     layout = layout_to_wire(found.layout)
     if world_size is not None:
         layout.setdefault("world_size", world_size)
-    own = {"format": found.format, "format_version": found.format_version, "layout": layout, **_facts(found.facts)}
+    own = {
+        "format": found.format or None,
+        "format_version": found.format_version,
+        "layout": layout,
+        **_facts(found.facts),
+    }
     kept = {name: said[name] for name in KEPT if said.get(name) not in (None, {}, [], "")}
     fields = {name: value for name, value in {**own, **kept}.items() if value not in (None, {})}
     return {**fields, "pieces": pieces}
@@ -211,6 +249,13 @@ def _has_ended(candidate: Candidate, found: Inspection) -> bool:
     ends = [time for path in found.last_written if (time := times.get(path)) is not None]
     newest = _newest(candidate)
     return bool(ends) and newest is not None and max(ends) >= newest
+
+
+def _was_told(candidate: Candidate) -> bool:
+    """Whether `cairn.json`, which is written once the checkpoint is whole, is newer than its files."""
+    told = next((each.modified_at for each in candidate.files if each.path == SIDECAR), None)
+    newest = _newest(candidate)
+    return told is not None and newest is not None and told >= newest
 
 
 def _notes(candidate: Candidate, found: Inspection) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cairn.scan.arrange import COPY, NEW, PENDING
+from cairn.scan.opening import Began
 from cairn.scan.spool import Row, Spool
 from cairn.stores import is_url
 
@@ -38,6 +39,15 @@ FROM found JOIN (
     GROUP BY run HAVING max(attempt) > count(DISTINCT attempt)
 ) AS newest ON newest.run = found.run AND newest.attempt = found.attempt
 GROUP BY found.run, newest.attempt
+"""
+# Of runs of which something is new, and somebody said what an attempt loaded.
+_BEGAN = """
+SELECT run, attempt, min(step) AS first, max(began) AS began FROM found
+WHERE status IN ('new', 'pending', 'copy', 'known') AND run IN (
+    SELECT run FROM found GROUP BY run
+    HAVING count(began) AND sum(status IN ('new', 'pending'))
+)
+GROUP BY run, attempt ORDER BY run, attempt
 """
 _MISSING_PARENTS = """
 SELECT DISTINCT parent.run, parent.attempt, parent.step, parent.kind
@@ -171,6 +181,14 @@ class Plan:
     def gaps(self) -> list[tuple[str, int, int]]:
         """(run, attempt, first step) of newest attempts before which some are missing from the plan."""
         return [(row["run"], row["attempt"], row["first"]) for row in self.spool.rows(_GAPS)]
+
+    def began(self) -> dict[str, dict[int, Began]]:
+        """By run and attempt what is known of its beginning, for runs where a `cairn.json` says it."""
+        found: dict[str, dict[int, Began]] = {}
+        for row in self.spool.rows(_BEGAN):
+            said = json.loads(row["began"]) if row["began"] else {}
+            found.setdefault(row["run"], {})[row["attempt"]] = Began(row["first"], said)
+        return found
 
     def cut_circles(self) -> int:
         """Checkpoints that claim to have come from each other are recorded without that; answers how many wait so."""

@@ -8,7 +8,9 @@ from typing import Any
 from cairn.calls.base import literal
 from cairn.client import Client
 from cairn.errors import CairnError, Conflict, Invalid, TooLarge
+from cairn.scan.opening import ASSUMED, to_open
 from cairn.scan.plan import REFUSED, Item, Plan
+from cairn.types import Run
 
 BATCH_ITEMS = 500
 Progress = Callable[[int], None]
@@ -31,16 +33,29 @@ def register(plan: Plan, client: Client, progress: Progress | None = None) -> in
 
 
 def _open_attempts(plan: Plan, client: Client) -> None:
-    """A batch opens attempts one after the other; where some are gone, the newest is opened by itself.
+    """Where `cairn.json` says what an attempt loaded, it is opened with that. Else a batch opens attempts one after the
+    other; where some are gone, the newest is opened by itself.
 
-    What it loaded nobody wrote down; the service assumes the step before its first one, and so does this.
+    What that loaded nobody wrote down; the service assumes the step before its first one, and so does this.
     """
+    for name, found in plan.began().items():
+        owner = client.create_run(plan.project, name)
+        newest = max((each.number for each in client.list_attempts(owner)), default=0)
+        _open_as_said(plan, client, owner, to_open(found, newest))
     for run, number, first in plan.gaps():
         made = client.create_run(plan.project, run)
         if number > 1 + max((each.number for each in client.list_attempts(made)), default=0):
             source = {"attempt": number - 1, "step": max(first - 1, 0)}
-            reason = "found by a scan; what it loaded is assumed from its first step"
-            client.start_attempt(made, key=f"scan-{number}", resumed_from=source, reason=reason)
+            client.start_attempt(made, key=f"scan-{number}", resumed_from=source, reason=ASSUMED)
+
+
+def _open_as_said(plan: Plan, client: Client, run: Run, bodies: Iterator[tuple[int, dict[str, Any]]]) -> None:
+    for number, body in bodies:
+        try:
+            client.start_attempt(run, key=f"scan-{number}", **body, warn=False)
+        except (Invalid, Conflict) as fault:
+            plan.spool.problem(str(run), f"attempt {number} is recorded without what it loaded: {fault.detail}")
+            return
 
 
 def _find_parents(plan: Plan, client: Client) -> None:

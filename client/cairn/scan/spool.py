@@ -15,7 +15,7 @@ CREATE TABLE found (
     temporary INTEGER, modified REAL, bytes INTEGER, files INTEGER, format TEXT, resumability TEXT,
     parameters INTEGER, said_run TEXT, said_attempt INTEGER, said_kind TEXT, reason TEXT, fields TEXT, notes TEXT,
     run TEXT, hint INTEGER, attempt INTEGER, kind TEXT, status TEXT, note TEXT DEFAULT '', checkpoint TEXT,
-    again INTEGER DEFAULT 0, ended INTEGER DEFAULT 0
+    again INTEGER DEFAULT 0, ended INTEGER DEFAULT 0, began TEXT
 );
 CREATE TABLE parent (child INTEGER, relation TEXT, run TEXT, attempt INTEGER, step INTEGER, kind TEXT);
 CREATE TABLE tracker (folder TEXT PRIMARY KEY, step INTEGER, said TEXT, modified REAL);
@@ -30,7 +30,7 @@ CREATE INDEX IF NOT EXISTS parent_child ON parent (child);
 _COLUMNS = (
     *("path", "folder", "name", "uri", "step", "complete", "temporary", "modified", "bytes", "files", "format"),
     *("resumability", "parameters", "said_run", "said_attempt", "said_kind", "reason", "fields", "notes"),
-    *("run", "attempt", "kind", "status", "note", "ended"),
+    *("run", "attempt", "kind", "status", "note", "ended", "began"),
 )
 # What stands under the same name in `Look`.
 _SAME = (
@@ -70,6 +70,7 @@ class Spool:
             "reason": look.reason,
             "fields": json.dumps(look.fields),
             "notes": json.dumps(look.notes),
+            "began": json.dumps(look.began) if look.began else None,
             "note": "",
             **decided,
         }

@@ -106,8 +106,9 @@ def _near(pairs: Sequence[tuple[float, float]], steps: str, recorded: Recorded, 
     near = abs(mean) <= mean_limit and spread <= spread_limit
     how = "noise" if measured else "assumed noise"
     told = (
-        f"over {steps} the losses are {mean:+.4g} from those of {recorded.source} on average, {spread:.4g} each; "
-        f"allowed are {mean_limit:.4g} and {spread_limit:.4g} ({tolerance:g} x the {how} of {noise:.4g})"
+        f"over {steps} the losses are {abs(mean):.4g} {'lower' if mean < 0 else 'higher'} on average than those of "
+        f"{recorded.source}, and a single one is {spread:.4g} off (root mean square); up to {mean_limit:.4g} and "
+        f"{spread_limit:.4g} would be {how} ({tolerance:g} times {noise:.4g} from step to step)"
     )
     if equal_as_printed(*pairs[0]):
         told += "; the first loss is the recorded one: the weights came back, the optimizer or the data may not have"

@@ -1,13 +1,14 @@
 """What a report shows once it is held against what is recorded: the two comparisons, the verdict, and whether exact."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sqlalchemy.orm import Session
 
 from registry.models import Checkpoint
-from registry.recovery.drills.compare import Compared, compare_cold, compare_continuation
+from registry.recovery.drills.compare import Compared, Recorded, compare_cold, compare_continuation
 from registry.recovery.drills.recorded import last_of, read_recorded, read_software, same_software
-from registry.recovery.drills.shapes import FAILED, NOT_TRIED, PASSED, NewDrill, beyond
+from registry.recovery.drills.shapes import FAILED, NOT_TRIED, PASSED, NewDrill, Step, beyond
 from registry.recovery.loadable import Facts, compatibility_of
 from registry.snapshots import LayoutSpec
 
@@ -27,8 +28,8 @@ class Judgement:
 def judge(session: Session, checkpoint: Checkpoint, facts: Facts, new: NewDrill) -> Judgement:
     """A report that failed stays failed; one that passed fails where a comparison does. Raises ContradictoryLayout."""
     losses = beyond(new.losses, checkpoint.step) or new.losses
-    recorded = read_recorded(session, checkpoint, last_of([each.step for each in losses], checkpoint.step))
-    onward = compare_continuation(losses, recorded, new.tolerance)
+    went_on = read_recorded(session, checkpoint, last_of([each.step for each in losses], checkpoint.step))
+    recorded, onward = _confirmed(losses, went_on, new.tolerance)
     begun = [each.loss for each in new.cold_losses] or recorded.first
     cold = compare_cold(losses, begun, recorded, new.tolerance)
     software, changed = same_software(read_software(session, checkpoint), new.software)
@@ -44,9 +45,21 @@ def judge(session: Session, checkpoint: Checkpoint, facts: Facts, new: NewDrill)
         cold_start=cold.check,
         verdict=FAILED if FAILED in (new.verdict, onward.check, cold.check) else PASSED,
         exact=exact,
-        reason="; ".join(filter(None, [new.reason, *failures])),
+        reason="; ".join(filter(None, [new.reason.strip().removesuffix("."), *failures])),
         comparison="; ".join(filter(None, [onward.words, cold.words, *(told[each] for each in against)])),
     )
+
+
+def _confirmed(losses: Sequence[Step], went_on: Sequence[Recorded], tolerance: float) -> tuple[Recorded, Compared]:
+    """The continuation that confirms the drill, and how: one that is equal, else one that is near, else the first."""
+    all_of = [(each, compare_continuation(losses, each, tolerance)) for each in went_on]
+    passed = [pair for pair in all_of if pair[1].check == PASSED]
+    tried = [pair for pair in all_of if pair[1].check != NOT_TRIED]
+    recorded, found = next((pair for pair in passed if pair[1].equal), (passed or tried or all_of)[0])
+    first, other = all_of[0]
+    if found.check == PASSED and other.check == FAILED:
+        found = replace(found, words=f"{found.words}; they are not those of {first.source}")
+    return recorded, found
 
 
 def _same_layout(facts: Facts, today: LayoutSpec | None) -> bool | None:

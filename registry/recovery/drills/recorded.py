@@ -1,7 +1,8 @@
 """What is recorded around a checkpoint that a drill is held against: the loss, the layout, the software."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import func, select
@@ -13,40 +14,103 @@ from registry.models import Attempt, Checkpoint, Environment, SeriesChunk
 from registry.recovery.drills.compare import Recorded
 from registry.recovery.losses import decode
 from registry.series import LOSS_NAMES
+from registry.wording import listed
 
 NEIGHBOURS: Final = 64  # points before and after the checkpoint that its noise is measured over
+MOST_ATTEMPTS: Final = 10  # newer ones that are looked at
 CHUNKS_BEFORE: Final = 8  # they hold a few points each, or thousands
 FIRST_STEPS: Final = 100  # a loss beyond says nothing of a cold start
 # Libraries that do not compute anything of a training.
 BESIDE: Final = frozenset({"cairn-client", "wandb", "mlflow", "mlflow-skinny"})
 
 
-def read_recorded(session: Session, row: Checkpoint, last_step: int) -> Recorded:
-    """The loss about a checkpoint, through `last_step`: of its own attempt, else of one that resumed from it."""
+@dataclass(frozen=True)
+class _Continuation:
+    """Losses by step of a training that went on from the checkpoint, and whose they are."""
+
+    source: str
+    after: Mapping[int, float]
+
+
+def read_recorded(session: Session, row: Checkpoint, last_step: int) -> list[Recorded]:
+    """The loss about a checkpoint, through `last_step`, once for each training that went on from it: the run's live
+    path first, then its own attempt and those that resumed from it. One without any where none is recorded."""
     attempt = session.get_one(Attempt, row.attempt_id)
     own = _curve(session, attempt, row.step, last_step)
-    after = {step: value for step, value in own.items() if step > row.step}
-    source = f"attempt {attempt.number}"
-    for other in () if after else _resumed(session, row):
-        after = {step: value for step, value in _curve(session, other, row.step, last_step).items() if step > row.step}
-        if after:
-            source = f"attempt {other.number}, which resumed from it"
-            break
     past = [own[step] for step in sorted(own) if step <= row.step]
-    come = [after[step] for step in sorted(after)]
     loss = join_number(row.loss, row.loss_special)
     at = loss if loss is not None else past[-1] if past and max(own) >= row.step else None
-    around = [*past[-NEIGHBOURS:], *come[:NEIGHBOURS]]
-    return Recorded(after, around, _first(session, row), source, at)
+    first = _first(session, row)
+    found = []
+    for each in _continuations(session, row, attempt, own, last_step) or [_Continuation("", {})]:
+        come = [each.after[step] for step in sorted(each.after)]
+        around = [*past[-NEIGHBOURS:], *come[:NEIGHBOURS]]
+        found.append(Recorded(each.after, around, first, each.source, at))
+    return found
 
 
-def _resumed(session: Session, row: Checkpoint) -> Sequence[Attempt]:
+def _continuations(
+    session: Session, row: Checkpoint, attempt: Attempt, own: Mapping[int, float], last_step: int
+) -> list[_Continuation]:
+    curves = {attempt.id: {step: loss for step, loss in own.items() if step > row.step}}
+    later = _later(session, row, attempt)
+    for each in later:
+        found = _curve(session, each, row.step, last_step)
+        start = row.step if each.resumed_from_step is None else max(row.step, each.resumed_from_step)
+        curves[each.id] = {step: loss for step, loss in found.items() if step > start}
+    continuations = [_live(row, [attempt, *later], curves)]
+    for each in (attempt, *(other for other in reversed(later) if other.resumed_from_checkpoint_id == row.id)):
+        continuations.append(_Continuation(_named(each, row, superseded=True), curves[each.id]))
+    distinct: list[_Continuation] = []
+    for one in continuations:
+        if one.after and all(one.after != other.after for other in distinct):
+            distinct.append(one)
+    return distinct
+
+
+def _later(session: Session, row: Checkpoint, attempt: Attempt) -> Sequence[Attempt]:
+    """The newer attempts whose losses after the checkpoint may count: on the live path, or resumed from it."""
+    live = Attempt.live_through_step.is_(None) | (Attempt.live_through_step > row.step)
     query = select(Attempt).where(
         Attempt.project_id == row.project_id,
-        Attempt.resumed_from_checkpoint_id == row.id,
         Attempt.run_id == row.run_id,
+        Attempt.id != attempt.id,
+        Attempt.number > attempt.number,
+        live | (Attempt.resumed_from_checkpoint_id == row.id),
     )
-    return session.scalars(query.order_by(Attempt.number).limit(10)).all()
+    resumed = Attempt.resumed_from_checkpoint_id == row.id
+    found = session.scalars(query.order_by(resumed.desc(), Attempt.number).limit(MOST_ATTEMPTS)).all()
+    return sorted(found, key=lambda each: each.number)
+
+
+def _live(row: Checkpoint, attempts: Sequence[Attempt], curves: Mapping[int, Mapping[int, float]]) -> _Continuation:
+    """What the run's live path went on with, attempt after attempt; nothing where the checkpoint is off that path."""
+    after: dict[int, float] = {}
+    through: list[Attempt] = []
+    if _is_live(attempts[0], row.step):
+        for each in attempts:
+            part = {step: loss for step, loss in curves[each.id].items() if _is_live(each, step)}
+            through += [each] if part else []
+            after |= part
+    if len(through) < 2:
+        return _Continuation(_named(through[0], row) if through else "", after)
+    return _Continuation(f"attempts {' and '.join(str(each.number) for each in through)}, the run's live path", after)
+
+
+def _is_live(attempt: Attempt, step: int) -> bool:
+    return attempt.live_through_step is None or step <= attempt.live_through_step
+
+
+def _named(attempt: Attempt, row: Checkpoint, *, superseded: bool = False) -> str:
+    name = f"attempt {attempt.number}"
+    if attempt.resumed_from_checkpoint_id == row.id:
+        name += ", which resumed from it"
+    elif attempt.id != row.attempt_id:
+        name += ", the run's live path"
+    if superseded and attempt.live_through_step is not None:
+        at = attempt.live_through_step
+        name += f", superseded beyond step {at}" if at >= 0 else ", superseded"
+    return name
 
 
 def _first(session: Session, row: Checkpoint) -> list[float]:
@@ -106,17 +170,12 @@ def same_software(recorded: Mapping[str, str], now: Mapping[str, str]) -> tuple[
     then, today = _by_name(recorded), _by_name(now)
     both = then.keys() & today.keys()
     changed = [f"{name} {then[name]} to {today[name]}" for name in sorted(both) if then[name] != today[name]]
-    return (not changed if both else None), _listed(changed)
+    return (not changed if both else None), listed(changed, 3)
 
 
 def _by_name(versions: Mapping[str, str]) -> dict[str, str]:
     plain = {re.sub(r"[-_.]+", "-", name.lower()): version for name, version in versions.items()}
     return {name: version for name, version in plain.items() if name not in BESIDE}
-
-
-def _listed(words: Collection[str]) -> str:
-    shown = list(words)[:3]
-    return ", ".join(shown) + (f" and {len(words) - 3} more" if len(words) > 3 else "")
 
 
 def last_of(steps: Sequence[int], at: int) -> int:

@@ -1,5 +1,6 @@
 """`cairn drill`, with a real training: what it says of checkpoints that come back, and of those that do not."""
 
+import errno
 import json
 import os
 import shutil
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from cairn import Client
 from cairn.drill import command as commands
+from cairn.drill.reading import StageFailed
 from cairn.formats.checkpoints import LocalSource, dcp, inspect
 from cairn.replicas import replica
 from cairn.types import Drill, Run
@@ -93,6 +95,24 @@ def test_a_checkpoint_that_comes_back_is_exact(cli: Cli, trained: Trained, tempo
     assert "losses as recorded" in out
 
 
+def test_an_attempt_that_was_left_for_a_spike_does_not_fail_the_checkpoint_before_it(
+    cli: Cli, live: Client, run: Run, tmp_path: Path
+) -> None:
+    trained = Trained(live, run, tmp_path / "shared", curve=False)
+    spiked = [loss + (5.0 if step >= 66 else 0) for step, loss in enumerate(trained.losses, 1)]
+    live.record_series(run, [{"name": "loss", "steps": list(range(1, 91)), "values": spiked}])
+    assert cli("drill", trained.id, *command())[0] == 1  # nothing else went on from it yet
+    assert "lower on average than those of attempt 1" in trained.drills()[0].reason
+    live.start_attempt(run, key="second", resumed_from=trained.id)
+    went_on = {"attempt": 2, "name": "loss", "steps": list(range(61, 91)), "values": trained.losses[60:]}
+    live.record_series(run, [went_on])
+    (copy,) = live.restore_plan(trained.id).copies
+    code, _, err = cli("drill", trained.id, "--replica", copy.replica_id, *command())
+    assert code == 0, err
+    assert "the losses of 10 steps equal those of attempt 2, which resumed from it" in err
+    assert live.restore_plan(trained.id).copies[0].feasible
+
+
 def test_losses_may_come_on_standard_output(cli: Cli, trained: Trained) -> None:
     code, out, err = cli("drill", trained.id, "--steps", "4", "--layout", "world_size=1", "--json", *command("stdout"))
     told = json.loads(out)
@@ -130,11 +150,21 @@ def test_what_does_not_come_back_is_recorded_as_failed(
         assert kept.checks["continuation"] == "passed"  # the losses were right, the copy is no longer
 
 
-def test_a_command_that_hangs_is_ended_with_all_that_it_started(cli: Cli, trained: Trained) -> None:
-    code, _, err = cli("drill", trained.id, "--timeout", "10s", *command("hang"))
+def test_a_command_that_hangs_is_ended_when_its_time_is_over(
+    cli: Cli, trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = commands._wait
+
+    def wait(process: Any, heard: commands._Heard, out: Path, ends: float | None) -> int | None:
+        assert ends is not None
+        until(lambda: heard.last)  # so long its start may take
+        return real(process, heard, out, ends - 600.0)
+
+    monkeypatch.setattr(commands, "_wait", wait)
+    code, _, err = cli("drill", trained.id, "--timeout", "10m", *command("hang"))
     assert code == 1, err
     (kept,) = trained.drills()
-    assert "did not end within 10 s; its last words: waiting for the other ranks" in kept.reason
+    assert "did not end within 600 s; its last words: waiting for the other ranks" in kept.reason
 
 
 def test_a_loss_that_is_read_late_came_before_the_end_of_its_command(
@@ -258,6 +288,16 @@ def test_files_that_are_another_checkpoint_are_found_out(cli: Cli, live: Client,
     assert f"{dcp.NAME} is recorded" in next(live.list_drills(checkpoint=named)).reason
 
 
+def test_a_piece_that_the_training_keeps_elsewhere_is_not_missed_in_the_files(cli: Cli, live: Client, run: Run) -> None:
+    source = FIXTURES / "safetensors_single"
+    for step, said in enumerate(("said by the training; the files say absent: model.safetensors", "optimizer.pt")):
+        pieces = {"weights": "present", "optimizer": {"state": "present", "evidence": said}}
+        number = live.register_checkpoint(run, step, replicas=[replica(source, tier="shared")], pieces=pieces).id
+        code, _, err = cli("drill", number)
+        assert code == step, err
+    assert "recorded with optimizer" in err
+
+
 def test_a_narrower_word_for_the_same_format_is_the_same(cli: Cli, live: Client, run: Run) -> None:
     source = FIXTURES / "megatron" / "torch_dist" / "iter_0000020"
     assert inspect(LocalSource(str(source))).format == "megatron-torch-dist"
@@ -279,6 +319,87 @@ def test_what_this_host_could_never_read_is_no_failure(cli: Cli, live: Client, r
     assert code == 1
     assert "on the disks of another" in err
     assert list(live.list_drills(run=run)) == []
+
+
+@pytest.mark.parametrize(
+    ("uri", "tier", "said"),
+    [
+        ("hf://EleutherAI/pythia@step113000", "object", "addresses that begin with hf:// are not read here"),
+        ("s3://cairn-drill-nowhere/60", "object", "s3://cairn-drill-nowhere/60"),
+        ("/no-such-mount/run/60", "shared", "may not be mounted on this host"),
+        ("run/60", "shared", "its path is relative"),
+    ],
+)
+def test_a_copy_that_cannot_be_read_from_here_is_no_evidence_against_it(
+    cli: Cli, live: Client, run: Run, monkeypatch: pytest.MonkeyPatch, uri: str, tier: str, said: str
+) -> None:
+    """No such kind of address, no store that answers, no such file system: nothing was tried."""
+    with socket.socket() as silent:  # bound, and listening to nobody
+        silent.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        copy_there = {"uri": uri, "tier": tier, "bytes": 5}
+        number = live.register_checkpoint(run, STEP, replicas=[copy_there], pieces={"weights": "present"}).id
+        (copy,) = live.restore_plan(number).copies
+        for words in ([number], [number, "--replica", copy.replica_id], ["--due", "7d", "--run", run.id]):
+            code, out, err = cli("drill", *words)
+            assert (code, out) == (1, ""), err
+            assert said in err
+            assert ".." not in err
+    assert list(live.list_drills(run=run)) == []
+
+
+def test_a_copy_that_this_user_may_not_read_is_no_evidence_against_it(
+    cli: Cli, trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda path, mode: not str(path).endswith("weights.json"))
+    code, _, err = cli("drill", trained.id)
+    assert code == 1, err
+    assert "weights.json may not be read by this user" in err
+    assert trained.drills() == []
+
+
+def test_a_folder_that_is_gone_from_the_disk_of_this_host_is_evidence(
+    cli: Cli, live: Client, run: Run, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "gone" / "60")
+    copy = {"uri": uri, "tier": "local", "host": socket.gethostname(), "bytes": 5}
+    number = live.register_checkpoint(run, STEP, replicas=[copy]).id
+    code, _, err = cli("drill", number)
+    assert code == 1, err
+    (kept,) = live.list_drills(checkpoint=number)
+    assert (kept.verdict, kept.checks["read"]) == ("failed", "failed")
+    assert "directory.." not in err
+    assert kept.reason.endswith("No such file or directory")
+
+
+def test_a_copy_that_another_host_can_read_is_tried_with_the_one_that_is_here(
+    cli: Cli, live: Client, run: Run, tmp_path: Path
+) -> None:
+    away = {"uri": "hf://org/model@60", "tier": "object", "bytes": 1}
+    Training().save(tmp_path / "60")
+    number = live.register_checkpoint(run, STEP, replicas=[away, replica(tmp_path / "60", tier="shared")]).id
+    code, _, err = cli("drill", number)
+    assert code == 0, err
+    assert [(each.tier, each.verdict) for each in live.list_drills(checkpoint=number)] == [("shared", "passed")]
+
+
+def test_a_copy_that_goes_out_of_sight_while_it_is_read_is_no_evidence_against_it(
+    cli: Cli, trained: Trained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stale(*_: object, **__: object) -> None:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    def lose(*_: object) -> str:
+        monkeypatch.setattr("os.scandir", stale)
+        raise StageFailed("verify", "1 of 2 files are not what is recorded: weights.json cannot be read")
+
+    monkeypatch.setattr("cairn.drill.reading._verified", lose)
+    code, _, err = cli("drill", trained.id)
+    monkeypatch.undo()
+    assert code == 1, err
+    assert "Nothing is recorded" in err
+    assert "Stale file handle" in err
+    assert trained.drills() == []
 
 
 def test_a_copy_is_drilled_by_its_id_whatever_the_plan_says(cli: Cli, live: Client, trained: Trained) -> None:
@@ -386,3 +507,22 @@ def test_a_copy_in_an_object_store_is_fetched_and_run(
     assert (kept.steps_run, kept.checks["continuation"]) == (10, "not_tried")
     assert kept.seconds["verify"] is not None
     assert list(temporary.iterdir()) == []
+
+
+def test_a_store_that_refuses_says_nothing_of_a_copy_and_one_that_lists_nothing_does(
+    cli: Cli, live: Client, run: Run, bucket: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uris = [f"s3://{each}/drill/{run.id}/gone" for each in (BUCKET, "cairn-no-such-bucket")]
+    copies = [{"uri": uri, "tier": "object", "bytes": 5} for uri in uris]
+    here, nowhere = (live.register_checkpoint(run, step, replicas=[copy]).id for step, copy in enumerate(copies))
+    for key, value in {**bucket.environment, "AWS_SECRET_ACCESS_KEY": "wrong"}.items():
+        monkeypatch.setenv(key, value)
+    code, _, err = cli("drill", here)
+    assert (code, list(live.list_drills(run=run))) == (1, []), err
+    assert "the store refuses access" in err
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", bucket.environment["AWS_SECRET_ACCESS_KEY"])
+    code, _, err = cli("drill", nowhere)
+    assert (code, list(live.list_drills(run=run))) == (1, []), err
+    assert cli("drill", here)[0] == 1
+    (kept,) = live.list_drills(run=run)
+    assert (kept.verdict, kept.checks["read"]) == ("failed", "failed")

@@ -18,6 +18,7 @@ from cairn.client import Client
 from cairn.drill import Asked, NothingToDrill, Rehearsal, Target, check_command, choose_copy, find_due, rehearse
 from cairn.errors import CairnError
 from cairn.fetch import FetchFailed
+from cairn.formats.checkpoints import OutOfReach
 from cairn.types import Drill, Run
 
 CHECKS = {
@@ -99,6 +100,9 @@ def drill(
     --due 7d drills the newest checkpoint that can be tried here of each run that nobody has drilled for seven days: for
     cron. A run of which nothing can be tried here is named, and the others are drilled.
 
+    A copy that this host cannot read (another kind of address, no credentials, a file system that is not mounted) is
+    not tried, and nothing is recorded of it; a copy that is gone, or is not what is recorded, has failed.
+
     Exit codes: 0 passed, or nothing was due; 1 failed, or no copy can be tried here; 2 usage; 3 the service refused, or
     this host cannot hold the copy.
     """
@@ -124,7 +128,11 @@ def drill(
         except NothingToDrill as nothing:
             say(nothing.detail)
             return 1
-        done = _rehearsed(target, asked)
+        try:
+            done = _rehearsed(target, asked)
+        except OutOfReach as fault:
+            say(f"Nothing is recorded: this host can no longer read the copy. {fault}")
+            return 1
         kept = _recorded(client, target, done)
     if as_json:
         print_json(_as_json(kept, done))
@@ -164,9 +172,9 @@ def _drill_due(client: Client, runs: Iterable[Run], age_seconds: float, asked: A
             continue
         try:
             done = _rehearsed(each.target, asked)
-        except (FetchFailed, OSError) as fault:
+        except (FetchFailed, OutOfReach, OSError) as fault:
             say(f"{each.target.checkpoint} could not be tried: {fault}")
-            codes.append(3)
+            codes.append(1 if isinstance(fault, OutOfReach) else 3)
             continue
         kept = _recorded(client, each.target, done)
         told.append(_as_json(kept, done))
@@ -216,7 +224,7 @@ def _print(kept: Drill, done: Rehearsal) -> None:
     exact = {True: ", exact", False: "", None: ""}[kept.exact]
     say(f"{kept.verdict.capitalize()}{exact}: {kept.checkpoint}, drill {kept.id}.")
     if kept.reason:
-        say(f"{kept.reason[0].upper()}{kept.reason[1:]}.")
+        say(f"{kept.reason[0].upper()}{kept.reason[1:].removesuffix('.')}.")
     print_rows(("check", "result", "seconds"), [_row(name, words, kept) for name, words in CHECKS.items()])
     if done.read is not None:
         by = f"verified by {done.read.verified_by}" if done.read.verified else "no digests are recorded: sizes only"

@@ -3,11 +3,14 @@
     {"cairn": 1, "id": "...", "project": "llm", "run": {"id": "...", "name": "7b-a"}, "attempt": 2, "step": 1000,
      "kind": "archive", "saved_at": "2026-11-01T10:00:00Z", "pieces": {...}, "scores": [...], "layout": {...},
      "parents": [{"relation": "resumed_from", "checkpoint_id": "...", "of": {"project", "run", "attempt", ...}}],
-     "digest": {"algorithm": "blake3", "value": "..."}, "manifest": [{"path", "bytes", "digest"}], "written_at": "..."}
+     "resumed_from": {"run", "attempt", "step", "kind"}, "restart": true, "written_at": "...",
+     "digest": {"algorithm": "blake3", "value": "..."}, "manifest": [{"path", "bytes", "digest"}]}
 
 The words are those of `POST /checkpoints:batch`, so that a registry which was lost can be filled again from storage;
 a parent is named by what it is too, since ids do not outlive a registry. Numbers that are not finite are strings.
-A reader of version 1 refuses what it does not know: a newer writer says a newer version.
+`resumed_from` is what the attempt loaded (without `run`: of this run), `restart` that it began anew on purpose. `bytes`
+and `file_count` are those of a format that no reader knows, which cannot tell by itself whether it is whole.
+A reader refuses what it does not know, so a writer says the version in which the newest of its fields came.
 """
 
 import json
@@ -18,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from cairn.formats import Refused, jsonfile
-from cairn.formats.checkpoints.cairn_json_shape import MAX_BYTES, NAME, VERSION, fault_of
+from cairn.formats.checkpoints.cairn_json_shape import MAX_BYTES, NAME, SINCE_2, VERSION, fault_of
 from cairn.formats.checkpoints.shapes import Unreadable
 from cairn.formats.checkpoints.source import Listing
 
 # What says where a checkpoint lies or when this was written; all else is registered again as it stands.
-_NOT_REGISTERED = frozenset({"cairn", "id", "run", "manifest", "digest", "written_at", "parents"})
+_NOT_REGISTERED = frozenset({"cairn", "id", "run", "manifest", "digest", "written_at", "parents", *SINCE_2})
 
 
 def parse(content: bytes) -> dict[str, Any]:
@@ -49,7 +52,7 @@ def read(listing: Listing) -> dict[str, Any] | None:
 
 def encode(document: Mapping[str, Any]) -> bytes:
     """The bytes that are written; the version is added. Raises `Unreadable` for what could not be read back."""
-    said = {"cairn": VERSION, **document}
+    said = {"cairn": VERSION if any(name in document for name in SINCE_2) else 1, **document}
     if wrong := fault_of(said):
         raise Unreadable(f"{NAME}: {wrong}")
     text = json.dumps(said, ensure_ascii=False, allow_nan=False, indent=1)

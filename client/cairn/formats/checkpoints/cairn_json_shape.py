@@ -9,9 +9,17 @@ from cairn.formats.jsonfile import Repeated, TooLarge
 from cairn.numbers import NON_FINITE
 
 NAME = "cairn.json"
-VERSION = 1
+# A document of version 2 may also say what its attempt began from and how large its files were; one without is of 1.
+VERSION = 2
+BEGAN = ("resumed_from", "restart")
+SINCE_2 = (*BEGAN, "bytes", "file_count")
 # Scores and the digests of every file of a large checkpoint.
 MAX_BYTES = 16 * 1024 * 1024
+
+# How the evidence of a piece begins that is the training's word, not that of the files beside it: they may say
+# otherwise, and are no proof against it.
+SAID_BY_TRAINING = "said by the training"
+CURSOR_RECORDED = "the data cursor recorded with the checkpoint"
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _PROJECT = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -203,6 +211,8 @@ _LAYOUT = _object(
         "extra": _free,
     }
 )
+# What the attempt of the checkpoint loaded; without `run`, of this run.
+_POINT = _object({"run": _text, "attempt": _whole(1), "step": _whole(0), "kind": _KIND}, ("step",))
 _document = _object(
     {
         "cairn": _whole(1),
@@ -210,6 +220,9 @@ _document = _object(
         **_WHICH,
         "run": _object({"id": _is(_ID, "id"), "name": _text}, ("name",)),
         "kind": _KIND,
+        "resumed_from": _POINT,
+        "restart": _flag,
+        **dict.fromkeys(("bytes", "file_count"), _some(_whole(0))),
         **dict.fromkeys(("saved_at", "written_at"), _some(_is(_TIME, "time in UTC"))),
         "pieces": _object(dict.fromkeys(_PIECES, _some(_either(_one_of(_STATES), _PIECE)))),
         "scores": _list(_SCORE, MAX_SCORES),

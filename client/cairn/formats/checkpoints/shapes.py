@@ -14,6 +14,10 @@ class Unreadable(ValueError):
     """A file or folder that cannot be read as what it seems to be; the message says what is wrong with it."""
 
 
+class OutOfReach(Unreadable):
+    """What cannot be read from here, whatever lies there: no such kind of address, no access, nothing answers."""
+
+
 class Unrecognised(Unreadable):
     """Nothing that any reader knows; the message says what was looked for."""
 

@@ -6,10 +6,11 @@
 The words are those of the API. The files are believed before it: where they differ, that is said.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from cairn.formats.checkpoints import cairn_json
-from cairn.formats.checkpoints.cairn_json_shape import NAME
+from cairn.formats.checkpoints.cairn_json_shape import CURSOR_RECORDED, NAME, SAID_BY_TRAINING
 from cairn.formats.checkpoints.shapes import (
     Finding,
     Inspection,
@@ -20,6 +21,36 @@ from cairn.formats.checkpoints.shapes import (
     Unreadable,
 )
 from cairn.formats.checkpoints.source import Listing
+
+
+def by_its_word(listing: Listing) -> Inspection | None:
+    """What `cairn.json` says of files that none knows; None without one. Raises `Unreadable` where it is unsound."""
+    if cairn_json.read(listing) is None:
+        return None
+    own = [listing.size(path) for path in listing if path != NAME]
+    found = with_identity(Inspection("", listing.root, bytes=sum(own), files=len(own)), listing)
+    said = found.identity or {}
+    lost = [
+        Problem("", f"holds {here:,} {name}, and had {said[word]:,} at the commit")
+        for name, word, here in (("files", "file_count", len(own)), ("bytes", "bytes", sum(own)))
+        if here < (said.get(word) or 0)
+    ]
+    if not own:
+        raise Unreadable(f"{NAME} is all that is left of it")
+    return found.having(problems=(*found.problems, *lost), complete=False) if lost else found
+
+
+def as_trained(found: Inspection) -> Inspection:
+    """The inspection with what the training said of pieces: they may lie elsewhere than in these files, which are no
+    proof against it."""
+    said = (found.identity or {}).get("pieces") or {}
+    claims = {name: claim for name, value in said.items() if (claim := _claimed(value)) and is_trained(claim.evidence)}
+    return found.having(pieces=replace(found.pieces, **claims))
+
+
+def is_trained(evidence: Any) -> bool:
+    """Whether the evidence of a piece is the training's word, or a cursor that lies in the record."""
+    return isinstance(evidence, str) and evidence.startswith((SAID_BY_TRAINING, CURSOR_RECORDED))
 
 
 def with_identity(found: Inspection, listing: Listing) -> Inspection:
@@ -70,7 +101,8 @@ def _claimed(value: Any) -> Finding | None:
         return None
     how = value.get("position_evidence") if isinstance(value, dict) else None
     position = PositionEvidence(how) if how in {each.value for each in PositionEvidence} else None
-    return Finding(Presence(state), f"{NAME} says so", position)
+    evidence = value.get("evidence") if isinstance(value, dict) else None
+    return Finding(Presence(state), evidence or f"{NAME} says so", position)
 
 
 def _with_manifest(found: Inspection, manifest: Any, listing: Listing) -> Inspection:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from cairn.formats.checkpoints.shapes import Problem, Unreadable, path_text
+from cairn.formats.checkpoints.shapes import OutOfReach, Problem, Unreadable, path_text
 
 # More files than any checkpoint has: 10,000 ranks write some 20,000. The rest is not listed, and that is said.
 MAX_FILES = 250_000
@@ -231,6 +231,11 @@ class _View(io.RawIOBase):
 
 # Never through a link that appeared meanwhile, and never waiting at a pipe.
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+# No access, or a file system whose server does not answer: nothing is said of the files.
+_OF_THIS_HOST = frozenset(
+    {errno.EACCES, errno.EPERM, errno.ESTALE, errno.ENOTCONN, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH}
+    | {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+)
 
 
 class LocalSource(OneByOne):
@@ -260,13 +265,13 @@ class LocalSource(OneByOne):
                 return [self._only_file()], []
             return self._walk()
         except OSError as fault:
-            raise Unreadable(f"{path_text(self.name)} cannot be listed: {fault.strerror or fault}.") from None
+            raise _fault(f"{path_text(self.name)} cannot be listed", fault) from None
 
     def read(self, path: str, offset: int, length: int) -> bytes:
         try:
             return _read(self._opened(path), offset, length)
         except OSError as fault:
-            raise Unreadable(f"{path_text(path)} cannot be read: {fault.strerror or fault}.") from None
+            raise _fault(f"{path_text(path)} cannot be read", fault) from None
 
     def _opened(self, path: str) -> int:
         """A handle: of the file itself, or, where a link is in its path, of where that leads below the root."""
@@ -331,6 +336,11 @@ class LocalSource(OneByOne):
         if real != self._bound and not real.startswith(self._bound.rstrip("/") + "/"):
             raise Unreadable(f"the link leads out of {path_text(self._bound)}, so it is not followed")
         return real
+
+
+def _fault(what: str, fault: OSError) -> Unreadable:
+    kind = OutOfReach if fault.errno in _OF_THIS_HOST else Unreadable
+    return kind(f"{what}: {fault.strerror or fault}.")
 
 
 def _read(handle: int, offset: int, length: int) -> bytes:

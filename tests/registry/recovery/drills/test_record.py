@@ -89,7 +89,7 @@ def test_a_report_that_says_it_passed_fails_where_the_curve_disagrees(session: S
     _, number = saved(session, values)
     found = recorded(session, number, report(losses=losses(values, shift=0.4), exact=True))
     assert (found.verdict, found.exact, found.continuation) == ("failed", False, "failed")
-    assert "+0.4 from those of attempt 1" in found.reason
+    assert "0.4 higher on average than those of attempt 1, and" in found.reason
 
 
 def test_a_training_that_began_anew_is_found_out(session: Session) -> None:
@@ -185,3 +185,72 @@ def test_drills_are_listed_the_newest_first(session: Session) -> None:
     assert found == sorted(made, reverse=True)
     assert other not in found
     assert [row.id for row in list_drills(session, asked, before_id=found[0], limit=1)] == [found[1]]
+
+
+def spiked(values: list[float], step: int = 305) -> list[float]:
+    """The same training, if it had gone wrong from a step on."""
+    return [value + (2.5 if at >= step else 0) for at, value in enumerate(values, 1)]
+
+
+def went_on(session: Session, run: RunRow, number: int, values: list[float]) -> None:
+    """A second attempt, which resumed from the checkpoint at step 300."""
+    make_attempt(session, run, resumed_from=ResumePoint(checkpoint_id=number))
+    record_series(session, run.id, [Points("train/loss", range(301, 401), values[300:], attempt=2)])
+
+
+def test_the_live_path_speaks_before_the_attempt_that_was_left(session: Session) -> None:
+    """Attempt 1 had a spike after the checkpoint, for which it was left; attempt 2 went on without it."""
+    values = curve()
+    run, number = saved(session, spiked(values))
+    went_on(session, run, number, values)
+    found = recorded(session, number, report(losses=losses(values)))
+    assert (found.verdict, found.continuation, found.exact) == ("passed", "passed", True)
+    assert "equal those of attempt 2, which resumed from it" in found.comparison
+    other = recorded(session, number, report("other", losses=losses(curve(seed=8))))
+    assert (other.verdict, other.continuation) == ("passed", "passed")
+    assert "attempt 2, which resumed from it" in other.comparison
+
+
+def test_one_training_that_went_on_from_it_is_enough(session: Session) -> None:
+    values = curve()
+    run, number = saved(session, values)
+    went_on(session, run, number, spiked(values))
+    found = recorded(session, number, report(losses=losses(values)))
+    assert (found.verdict, found.exact) == ("passed", True)
+    assert "equal those of attempt 1, superseded beyond step 300; they are not those of attempt 2" in found.comparison
+
+
+def test_losses_like_none_that_went_on_from_it_are_held_against_the_live_path(session: Session) -> None:
+    values = curve()
+    run, number = saved(session, spiked(values))
+    went_on(session, run, number, values)
+    found = recorded(session, number, report(losses=losses(values, shift=-1.0)))
+    assert (found.verdict, found.continuation) == ("failed", "failed")
+    assert "1 lower on average than those of attempt 2, which resumed from it" in found.reason
+
+
+def test_a_live_path_may_go_through_several_attempts(session: Session) -> None:
+    """Attempt 1 went wrong at 306, and attempt 2 went on from a save in between."""
+    values = curve()
+    run, number = saved(session, spiked(values, 306))
+    between = make_checkpoint(session, run, 305)
+    make_attempt(session, run, resumed_from=ResumePoint(checkpoint_id=between))
+    record_series(session, run.id, [Points("train/loss", range(306, 401), values[305:], attempt=2)])
+    found = recorded(session, number, report(losses=losses(values)))
+    assert (found.verdict, found.exact) == ("passed", True)
+    assert "equal those of attempts 1 and 2, the run's live path" in found.comparison
+
+
+def test_a_run_that_began_anew_leaves_the_continuation_of_a_checkpoint(session: Session) -> None:
+    values = curve()
+    run, number = saved(session, values)
+    make_attempt(session, run, restart=True)
+    found = recorded(session, number, report(losses=losses(values)))
+    assert (found.continuation, found.exact) == ("passed", True)
+    assert "attempt 1, superseded" in found.comparison
+
+
+def test_a_reason_ends_without_a_full_stop(session: Session) -> None:
+    _, number = saved(session)
+    found = recorded(session, number, report(verdict="failed", reason="it cannot be read: no such file or directory."))
+    assert found.reason == "it cannot be read: no such file or directory"

@@ -3,7 +3,9 @@
 import contextlib
 import io
 import json
+import os
 import re
+import signal
 import socket
 import sys
 import threading
@@ -165,11 +167,23 @@ def _no_settings_of_the_person_who_runs_the_tests(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     home = tmp_path_factory.mktemp("home")
-    cairn = ("CAIRN_URL", "CAIRN_TOKEN", "CAIRN_HOME", "CAIRN_HOST", "CAIRN_PORT")
+    own = [name for name in os.environ if name.startswith(("CAIRN_", "SLURM_"))]
     proxies = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
-    for name in (*cairn, *proxies, "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+    for name in (*own, *proxies, "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(home))
+
+
+@pytest.fixture(autouse=True)
+def _no_signal_is_ignored() -> Iterator[None]:
+    """As a shell in the foreground leaves them: under `nohup` or in a shell's background some are, and whatever a test
+    starts would ignore them too."""
+    ignored = [each for each in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_IGN]
+    for each in ignored:
+        signal.signal(each, signal.SIG_DFL)
+    yield
+    for each in ignored:
+        signal.signal(each, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,27 @@ def test_a_run_is_made_once(live: Client, project: str) -> None:
         live.find_run(project, "b")
 
 
+def test_what_an_earlier_start_said_otherwise_is_told(
+    live: Client, project: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    said: dict[str, Any] = {"config": {"lr": 1e-4}, "tags": {"phase": "sft"}, "owner": "ana"}
+    assert live.create_run(project, "a", **said).not_applied == ()
+    assert live.create_run(project, "a", **said).not_applied == ()
+    assert caplog.messages == []
+    again = live.create_run(project, "a", **said | {"config": {"lr": 3e-4}, "tags": {"phase": "dpo"}})
+    assert again.not_applied == ("config", "tags.phase")
+    (message,) = caplog.messages
+    assert f"run {project}/a was started before" in message
+    assert message.endswith("not taken over: config, tags.phase")
+    assert live.create_run(project, "a", config={}, warn=False).not_applied == ("config",)
+    first = live.start_attempt(again, key="k", command="train.py")
+    assert first.not_applied == ()
+    assert live.start_attempt(again, key="k", command="other.py").not_applied == ("command",)
+    assert caplog.messages[1:] == [
+        "cairn: attempt 1 was started before and stays as it was said then; not taken over: command"
+    ]
+
+
 def test_a_checkpoint_comes_back_as_it_was_sent(live: Client, project: str) -> None:
     run = live.create_run(project, "a")
     sent = live.register_checkpoint(

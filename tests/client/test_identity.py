@@ -20,6 +20,11 @@ from tests.client.until import LATEST
 ONCE = Retries(count=0)
 
 
+@pytest.fixture(autouse=True)
+def _a_busy_machine_proves_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cairn.identity.PROOF_SECONDS", LATEST)
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A CAIRN_HOME whose service is not running."""

@@ -39,7 +39,7 @@ class CairnCallback(TrainerCallback):  # type: ignore[misc]
     @quiet
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         """An execution begins; one that was resumed has its step in the state already."""
-        self._finish("stopped")  # of a Trainer that trains once more
+        self._finish("finished" if self._ended else "stopped")  # of a Trainer that trains once more
         self._scores, self._saved, self._last_loss = {}, set(), {}
         self._began, self._ended = int(state.global_step), False
         options = {"config": _config(args, more.get("model")), **self._options}
@@ -51,7 +51,12 @@ class CairnCallback(TrainerCallback):  # type: ignore[misc]
         rank = 0 if state.is_world_process_zero else 1
         self._recorder = cairn.start(self._project, run, **{"rank": rank, **options})
         # After training one may still evaluate: it ends with the process.
-        atexit.register(self._finish, "finished")
+        atexit.register(self._at_exit)
+
+    @quiet
+    def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        """Whatever was to be saved of the step before has been by now."""
+        self._keep_as_points()
 
     @quiet
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
@@ -105,10 +110,13 @@ class CairnCallback(TrainerCallback):  # type: ignore[misc]
 
     @quiet
     def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        """Evaluations without a checkpoint of their step are kept as points of a curve."""
         self._ended = True
+        self._keep_as_points()
+
+    def _keep_as_points(self) -> None:
+        """Evaluations without a checkpoint of their step, as points of a curve."""
         for step, scores in self._scores.items():
-            if step not in self._saved and self._recorder is not None:
+            if self._recorder is not None:
                 self._recorder.log(step, {f"{each['benchmark']}/{each['metric']}": each["value"] for each in scores})
         self._scores = {}
 
@@ -119,9 +127,15 @@ class CairnCallback(TrainerCallback):  # type: ignore[misc]
             return step_from_name(os.path.basename(str(best))) or int(state.global_step)
         return int(state.global_step)
 
+    @quiet
+    def _at_exit(self) -> None:
+        """Of a training that did not come to its end the recorder itself tells how the process ended."""
+        if self._ended:
+            self._finish("finished")
+
     def _finish(self, state: str) -> None:
         recorder, self._recorder = self._recorder, None
-        atexit.unregister(self._finish)
+        atexit.unregister(self._at_exit)
         if recorder is not None:
             recorder.finish(state)
 

@@ -324,7 +324,7 @@ RULES: Final[tuple[Rule, ...]] = (
         "nccl-timeout",
         FAILURE,
         "timeout|timed|watchdog|monitoredbarrier",
-        r"Timeout waiting for key.*nccl|watchdog hang|failed to pass monitoredBarrier"
+        r"Timeout waiting for key.*nccl|watchdog (hang|got stuck)|failed to pass monitoredBarrier"
         r"|monitoredBarrier.{0,40}tim(ed |e)out|store->get\(.*wait timeout|wait timeout after \d+ ?ms, keys"
         r"|Timed out waiting \d+ms for (send|recv) operation",
         "PyTorch, Gloo",

@@ -7,10 +7,12 @@ from typing import Any
 
 from cairn.capture.secrets import mask_text
 from cairn.numbers import number_to_wire
+from cairn.recorder.names import curve_name
 from cairn.recorder.plain import Plain, number, text
 from cairn.score_names import score_name
 
 LeftOut = Callable[[Sequence[str]], None]
+TAG_CHARACTERS = 4_096
 _NUMBERS = ("value", "stderr")
 
 
@@ -19,13 +21,14 @@ def score_records(scores: Any, left_out: LeftOut) -> list[dict[str, Any]]:
     if isinstance(scores, Mapping):
         given = [{**score_name(text(str(name))), **_valued(value)} for name, value in scores.items()]
     else:
-        given = [dict(each) for each in scores]
+        given = [dict(each) if isinstance(each, Mapping) else {} for each in scores]
     said = []
     for each in given:
         plain = Plain()
         found = {str(name): plain.of(value, str(name)) for name, value in each.items() if value is not None}
         found |= {name: number_to_wire(number(each[name])) for name in _NUMBERS if each.get(name) is not None}
-        if found.get("value") is None or not found.get("benchmark"):
+        found["benchmark"] = curve_name(found.get("benchmark") or "")
+        if found.get("value") is None or not found["benchmark"]:
             left_out([f"the score {each.get('benchmark', '?')}"])
             continue
         if found.get("stderr") is None or isinstance(found.get("stderr"), str):
@@ -38,7 +41,8 @@ def tag_texts(tags: Any) -> dict[str, str]:
     """Tags are texts: a number or a flag becomes one."""
     if not isinstance(tags, Mapping):
         return {}
-    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in tags.items()}
+    said = {curve_name(name): value if isinstance(value, str) else json.dumps(value) for name, value in tags.items()}
+    return {name: value[:TAG_CHARACTERS] for name, value in said.items() if name}
 
 
 def data_version(data: Any) -> Any:

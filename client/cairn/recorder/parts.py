@@ -1,5 +1,6 @@
 """The parts of a record, each read by itself: one that cannot be read costs no more than itself."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -7,8 +8,11 @@ from cairn.capture.secrets import mask
 from cairn.numbers import number_to_wire
 from cairn.recorder.fields import tag_texts
 from cairn.recorder.held import Held, held
-from cairn.recorder.plain import Plain, number, text, whole
+from cairn.recorder.names import curve_name
+from cairn.recorder.pieces import PIECES, STATES, pieces_said
+from cairn.recorder.plain import Plain, number, whole
 
+NEVER_NEGATIVE = ("epoch", "save_seconds", "stall_seconds")
 Record = dict[str, Any]
 
 
@@ -37,7 +41,7 @@ class Parts:
                 said[name] = copy
                 continue
             found = number(copy)
-            if found is None:
+            if found is None or (name in NEVER_NEGATIVE and not 0 <= found < math.inf):
                 self.left_out([name])
             else:
                 said[name] = number_to_wire(float(found))
@@ -46,11 +50,20 @@ class Parts:
     def metrics(self, given: Mapping[str, Any]) -> Record:
         said: Record = {}
         for name, value in given.items():
-            found = number(value)
-            if found is None:
-                self.left_out([name])
+            found, known = number(value), curve_name(name)
+            if found is None or not known:
+                self.left_out([known or "a metric without a name"])
             else:
-                said[text(str(name))[:500]] = number_to_wire(float(found))
+                said[known] = number_to_wire(float(found))
+        return said
+
+    def pieces(self, given: Any) -> Any:
+        said, left_out = pieces_said(given)
+        if left_out:
+            self._warn(
+                f"{', '.join(map(repr, left_out[:3]))} says nothing of a checkpoint's pieces and is left out: give "
+                f"{', '.join(PIECES)}, each {', '.join(STATES)}."
+            )
         return said
 
     def given(self, **fields: Any) -> Record:
@@ -72,5 +85,5 @@ class Parts:
         found = whole(step)
         if found is None:
             said = f"{step!r:.60}" if isinstance(step, (int, float, str)) else "what was given"
-            self._warn(f"{said} is no step: a whole number from 0. Nothing was recorded for it.")
+            self._warn(f"{said} is no step: a whole number from 0, below 2**63. Nothing was recorded for it.")
         return found

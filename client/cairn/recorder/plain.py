@@ -8,6 +8,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from enum import Enum
+from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
@@ -100,7 +101,9 @@ class Plain:
 
     def _mapping(self, value: Any, place: str, depth: int) -> dict[str, Any]:
         said: dict[str, Any] = {}
-        for key in list(value.keys()):
+        for key in list(islice(value.keys(), max(self._budget, 0) + 1)):
+            if self._is_full(place):
+                break
             asked = str(key.value if isinstance(key, Enum) else key)
             name = text(asked)[:500]
             if self._strict and (name != asked or name in said):
@@ -109,7 +112,12 @@ class Plain:
         return said
 
     def _list(self, value: Any, place: str, depth: int) -> list[Any]:
-        return [self.of(each, f"{place}.{at}" if place else str(at), depth + 1) for at, each in enumerate(value)]
+        said: list[Any] = []
+        for at, each in enumerate(value):
+            if self._is_full(place):
+                break
+            said.append(self.of(each, f"{place}.{at}" if place else str(at), depth + 1))
+        return said
 
     def _array(self, value: Any, place: str, depth: int) -> Any:
         """numpy and torch, scalars and arrays alike."""
@@ -139,6 +147,13 @@ class Plain:
             public = {each: vars(value)[each] for each in list(vars(value)) if not each.startswith("_")}
             return self._mapping(public, place, depth)
         return self._without(place, f"{module}.{type(value).__qualname__}")
+
+    def _is_full(self, place: str) -> bool:
+        """Whether what follows is left out, whole: the service takes no more values than are kept here."""
+        if self._budget > 0 or self._strict:
+            return False
+        self._without(f"the rest of {place or 'the whole'}", "")
+        return True
 
     def _without(self, place: str, what: str) -> str:
         self.left_out.append(place or "the whole")
@@ -191,7 +206,9 @@ def whole(value: Any) -> int | None:
 
 
 def _bounded(value: float | int) -> float | int | None:
-    return None if isinstance(value, int) and value.bit_length() > INT_BITS else value
+    return (
+        None if isinstance(value, int) and value.bit_length() >= INT_BITS else value
+    )  # of fewer bits a float holds it
 
 
 def _is_mapping(value: Any) -> bool:

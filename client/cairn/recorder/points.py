@@ -13,12 +13,13 @@ from typing import Any
 
 from cairn.numbers import number_to_wire
 from cairn.recorder.held import Held
-from cairn.recorder.names import now
+from cairn.recorder.names import curve_name, now
 from cairn.recorder.plain import number
 from cairn.spool.curves import TAIL_POINTS
 from cairn.spool.writer import SpoolWriter
 
 MAX_WAITING = 100_000
+MAX_NAMES = 10_000
 QUICK_VALUES = 200  # 0.3 ms of work: what a call may write by itself, or wait for while the background does
 Point = tuple[int, dict[str, Any]]
 
@@ -31,6 +32,7 @@ class Points:
         self._waiting: deque[Point] = deque(maxlen=MAX_WAITING)
         self._tails: dict[str, deque[tuple[int, Any]]] = {}
         self._counts: dict[str, int] = {}
+        self._names: dict[Any, str] = {}  # of the curves, as they were said
         self._writing = threading.Lock()  # who takes points writes them before the next takes any
         self._fresh = 0  # values since the background was last told of them
         self._promised = 0  # records in the writer's memory that are to be made of what waits here
@@ -133,9 +135,13 @@ class Points:
     def _record(self, taken: list[Point]) -> dict[str, Any] | None:
         curves: dict[str, dict[str, Any]] = {}
         for step, values in taken:
-            for name, value in values.items():
+            for said, value in values.items():
+                if (name := self._names.get(said)) is None:
+                    name = self._name(said)
+                if not name:
+                    continue
                 if (found := number(value)) is None:
-                    self._warn(f"{name!r} was logged with a value that is no number; it is left out.")
+                    self._warn(f"{name!r:.100} was logged with a value that is no number; it is left out.")
                     continue
                 curve = curves.get(name)
                 if curve is None:
@@ -147,6 +153,17 @@ class Points:
             tail = self._tails.setdefault(name, deque(maxlen=TAIL_POINTS))
             tail.extend(zip(curve["steps"], curve["values"], strict=True))
         return self._named({"curves": curves})
+
+    def _name(self, said: Any) -> str:
+        """The curve that is meant; '' where nothing of its name can be shown. Said once of each."""
+        name, shown = curve_name(said), f"{said!r:.100}" if isinstance(said, str) else f"a {type(said).__name__}"
+        if not name:
+            self._warn(f"{shown} is no name of a curve; what was logged under it is left out.")
+        elif name != said:
+            self._warn(f"the curve {shown} is recorded as {name!r:.100}.")
+        if len(self._names) < MAX_NAMES:
+            self._names[said] = name
+        return name
 
     def _tail(self) -> dict[str, Any] | None:
         curves: Mapping[str, Any] = {

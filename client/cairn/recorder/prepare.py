@@ -4,23 +4,23 @@ For a spool that another process has left, only what outlived that process is ad
 where it is on this host or on shared storage. Its environment is gone.
 """
 
-import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from cairn.capture import folder, git, libraries, machine, parallel, scheduler
-from cairn.capture.folder import EVIDENCE_CHARACTERS
 from cairn.capture.secrets import mask
 from cairn.formats.checkpoints import cairn_json
+from cairn.formats.checkpoints.cairn_json_shape import CURSOR_RECORDED, SAID_BY_TRAINING
 from cairn.formats.checkpoints.shapes import Unreadable
-from cairn.formats.checkpoints.steps import step_from_name
 from cairn.pace import rest
+from cairn.recorder.origins import FORMS, resume_point
+from cairn.recorder.pieces import EVIDENCE_CHARACTERS, pieces_said, state_of
 
 Record = dict[str, Any]
 Warn = Callable[[str], None]
-_WHICH = ("id", "project", "run", "attempt", "step", "kind")
+_WHICH = ("id", "project", "run", "attempt", "step", "kind", "resumed_from", "restart")
 # What `cairn.json` says besides the identity; the words are those of the registration.
 _BESIDE = (
     *("saved_at", "tokens_seen", "epoch", "loss", "lr", "metrics", "data_version", "data_cursor", "code", "pieces"),
@@ -43,9 +43,7 @@ class Prepared:
             run["kind"] = record["run_kind"]
         if record.get("config"):
             run["config"] = attempt["config"] = record["config"]
-        origin = resume_point(record.get("resumed_from"))
-        if origin is not None:
-            attempt["resumed_from"] = origin
+        attempt |= self._origin(record)
         environment = {**captured.get("environment", {}), **record.get("environment", {})}
         if environment:
             attempt["environment"] = mask(environment)
@@ -61,6 +59,20 @@ class Prepared:
         if record.get("data_version"):
             facts["data_version"] = record["data_version"]
         return {"run": run, "attempt": attempt, "facts": facts}
+
+    def _origin(self, record: Record) -> Record:
+        """What was loaded; where it is said in a way that names no checkpoint, that it is unknown."""
+        said = record.get("resumed_from")
+        point = None if said is None else resume_point(said, record["project"], record["run"])
+        if point is not None:
+            return {"resumed_from": point}
+        unclear = f"{said!r:.200}" if said is not None else record.get("origin_unclear")
+        if not unclear:
+            return {}
+        why = f"what it loaded is unknown: resumed_from={unclear} names no checkpoint of project {record['project']}"
+        if said is not None:  # else the call has said so
+            self._warn(f"run {record['run']!r}: {why}. Give {FORMS}.")
+        return {"reason": "; ".join(each for each in (record.get("reason"), why) if each)}
 
     def saved(self, record: Record, facts: Record) -> dict[str, Any]:
         """The item of a batch, without the names of project, run and attempt."""
@@ -96,9 +108,16 @@ class Prepared:
 
     def committed(self, item: dict[str, Any], checkpoint_id: str, facts: dict[str, Any]) -> None:
         """Puts `cairn.json` beside the files of a committed checkpoint, where they are a folder of this host."""
+        try:
+            self._put_beside(item, checkpoint_id, facts)
+        except Exception as fault:  # it is recorded, whatever cannot be written beside it
+            self._warn(f"cairn.json could not be written beside a checkpoint: {type(fault).__name__}: {fault}")
+
+    def _put_beside(self, item: dict[str, Any], checkpoint_id: str, facts: dict[str, Any]) -> None:
         document = {name: item[name] for name in _BESIDE if item.get(name) not in (None, {}, [], "")}
         document |= {"id": checkpoint_id, "project": facts["project"], "attempt": facts["number"]}
         document |= {"run": {"id": facts["run_id"], "name": facts["run"]}, "step": item["step"], "kind": item["kind"]}
+        document |= facts.get("began", {})
         if isinstance(item.get("scores"), list):
             document["scores"] = item["scores"]
         for replica in item.get("replicas", ()):
@@ -106,8 +125,9 @@ class Prepared:
             foreign = replica.get("host") not in (None, socket.gethostname())
             if "://" in replica["uri"] or foreign or not path.is_dir():
                 continue
-            digests = {name: replica[name] for name in ("digest", "manifest") if replica.get(name)}
-            self._write_beside(path, {**document, **digests})
+            sizes = () if "format" in document else ("bytes", "file_count")
+            known = {name: replica[name] for name in ("digest", "manifest", *sizes) if replica.get(name)}
+            self._write_beside(path, {**document, **known})
 
     def _write_beside(self, path: Path, document: Record) -> None:
         """What cannot stand in `cairn.json` is left out of it; which checkpoint this is always can."""
@@ -116,7 +136,7 @@ class Prepared:
                 cairn_json.write(path, document)
             except Unreadable as fault:
                 self._warn(f"cairn.json says less than was recorded: {fault}")
-                cairn_json.write(path, {name: document[name] for name in _WHICH})
+                cairn_json.write(path, {name: document[name] for name in _WHICH if name in document})
         except (OSError, Unreadable) as fault:
             self._warn(f"cairn.json could not be written beside a checkpoint: {fault}")
 
@@ -145,49 +165,29 @@ class Prepared:
         return said
 
 
-def resume_point(said: Any) -> Any:
-    """`resumed_from` as the service takes it: an id, a step of this run, `{run, attempt, step, kind}`, or a path.
-
-    A path is read for its `cairn.json`; without one the step is that of its name. None where it tells nothing.
-    """
-    if isinstance(said, int):
-        return {"step": said}
-    if not isinstance(said, str):
-        return said
-    if "/" not in said and not os.path.exists(said):
-        return said
-    try:
-        document = cairn_json.parse(Path(said, "cairn.json").read_bytes())
-        return {"run": document["run"]["name"], **{name: document[name] for name in ("attempt", "step", "kind")}}
-    except (OSError, Unreadable, ValueError):
-        step = step_from_name(os.path.basename(said.rstrip("/")))
-        return None if step is None else {"step": step}
-
-
 def _pieces(seen: Record, record: Record) -> dict[str, Any]:
     """What the caller says, which may lie elsewhere than in these files; of the rest what the files say; and a cursor
     that travels with the record."""
     pieces = dict(seen)
-    for name, said in (record.get("pieces") or {}).items():
-        found = _state(pieces.get(name))
+    for name, said in _said(record).items():
+        found = state_of(pieces.get(name))
         if found in ("", "unknown"):
             pieces[name] = said
-        elif _state(said) in ("present", "absent") and found != _state(said):
-            evidence = f"said by the training; the files say {found}: {pieces[name]['evidence']}"
-            pieces[name] = {"state": _state(said), "evidence": evidence[:EVIDENCE_CHARACTERS]}
-    if record.get("cursor_kind") and _state(pieces.get("data_position")) != "present":
+        elif state_of(said) in ("present", "absent") and found != state_of(said):
+            evidence = f"{SAID_BY_TRAINING}; the files say {found}: {pieces[name]['evidence']}"
+            pieces[name] = {"state": state_of(said), "evidence": evidence[:EVIDENCE_CHARACTERS]}
+    if record.get("cursor_kind") and state_of(pieces.get("data_position")) != "present":
         how = record["cursor_kind"]
-        evidence = "the data cursor recorded with the checkpoint"
-        pieces["data_position"] = {"state": "present", "evidence": evidence, "position_evidence": how}
+        pieces["data_position"] = {"state": "present", "evidence": CURSOR_RECORDED, "position_evidence": how}
     return pieces
 
 
 def _contradictions(seen: Record, record: Record) -> list[str]:
     """Pieces of which the caller says otherwise than the files: the caller is believed, and it is noted."""
-    said = {name: _state(piece) for name, piece in (record.get("pieces") or {}).items()}
+    said = {name: state_of(piece) for name, piece in _said(record).items()}
     if record.get("cursor_kind"):
         said.pop("data_position", None)  # the record itself holds one
-    pairs = ((name, state, _state(seen.get(name))) for name, state in said.items())
+    pairs = ((name, state, state_of(seen.get(name))) for name, state in said.items())
     return [
         f"told that {name} is {state}; the files say {found}"
         for name, state, found in pairs
@@ -195,8 +195,10 @@ def _contradictions(seen: Record, record: Record) -> list[str]:
     ]
 
 
-def _state(piece: Any) -> str:
-    return str(piece.get("state", "")) if isinstance(piece, dict) else str(piece or "")
+def _said(record: Record) -> dict[str, Any]:
+    """What the caller says of the pieces, each as an object, whatever an older client has written."""
+    pieces, _ = pieces_said(record.get("pieces") or {})
+    return {name: {"state": piece} if isinstance(piece, str) else piece for name, piece in pieces.items()}
 
 
 def _told(path: str, record: Record) -> dict[str, Any]:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cairn.numbers import number_to_wire
+from cairn.recorder.pieces import PIECES
 from cairn.recorder.plain import number, text, whole
 
-PIECES = ("weights", "optimizer", "data_position", "random_state")
 STATES = ("restored", "absent", "fresh", "unknown")
 
 

@@ -16,6 +16,7 @@ from cairn.recorder.plain import text, whole
 
 F = TypeVar("F", bound=Callable[..., Any])
 LOSSES = frozenset({"loss", "train_loss", "train/loss", "lr", "learning_rate", "train/learning_rate"})
+STEPS = 2**63  # more the service cannot hold
 KEPT_SAVES = 1_000
 TRACKER_CALLS = 50  # calls of log between looks for a tracker that was opened late
 
@@ -105,13 +106,16 @@ class Recorder(Course):
         self._forward(at, kind, is_save=True, paths=paths)
         numbers = {"loss": loss, "lr": lr, "epoch": epoch, "save_seconds": save_seconds, "stall_seconds": stall_seconds}
         record = self._checkpoint("saved", at, kind) | self._parts.numbers(numbers)
-        record |= self._parts.given(tags=tags, pieces=pieces, layout=layout, config=config)
+        record |= self._parts.given(tags=tags, layout=layout, config=config)
         if (seen := whole(tokens)) is not None:
             record["tokens_seen"] = seen
+        elif tokens is not None:
+            self._parts.left_out(["tokens"])
         parts: dict[str, Callable[[], Any] | None] = {  # None for what was not handed over: most calls say little
             "metrics": (lambda: self._parts.metrics({**(metrics or {}), **more}))
             if metrics is not None or more
             else None,
+            "pieces": None if pieces is None else lambda: self._parts.pieces(pieces),
             "scores": None if scores is None else lambda: score_records(scores, self._parts.left_out),
             "data_version": None if data is None else lambda: data_version(data),
             "digest": None if digest is False else lambda: digest if isinstance(digest, str) else bool(digest),
@@ -133,7 +137,7 @@ class Recorder(Course):
         They are on disk before the next save is, and half a second later at most. A tensor on a GPU is copied there
         and read in the background, so that training does not wait for it.
         """
-        at = step if type(step) is int and step >= 0 else self._parts.step(step)
+        at = step if type(step) is int and 0 <= step < STEPS else self._parts.step(step)
         if at is None:
             return
         if given is not None:
@@ -180,8 +184,10 @@ class Recorder(Course):
         self._points.write_tail()
         state = state if state in ("finished", "failed", "stopped") else "stopped"
         changes: Record = {"state": state, "ended_at": now()}
-        if exit_code is not None:
+        if type(exit_code) is int and -(2**31) <= exit_code < 2**31:
             changes["exit_code"] = exit_code
+        elif exit_code is not None:
+            self._parts.left_out(["exit_code"])
         if self._last_step is not None:
             changes["step"] = self._last_step
         self._put({"kind": "finish", "key": self.key, "changes": changes})

@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,7 +16,7 @@ from cairn.capture.trackers import active_trackers
 from cairn.drilled import MARK, drilled
 from cairn.recorder.engine import engine
 from cairn.recorder.fields import data_version, tag_texts
-from cairn.recorder.names import host, new_key, now
+from cairn.recorder.names import curve_name, host, new_key, now
 from cairn.recorder.plain import Plain, text, whole
 from cairn.recorder.run import Recorder
 from cairn.recorder.silent import Silent, nothing
@@ -49,6 +50,7 @@ def start(
     nodes: Sequence[str] | None = None,
     code: Mapping[str, Any] | None = None,
     capture: bool | Mapping[str, bool] = True,
+    **more: Any,
 ) -> Recorder | Silent:
     """Begins an execution of a run. Never raises, never waits for the service. In the command of `cairn drill` it
     answers with what records nothing.
@@ -57,12 +59,12 @@ def start(
     be a mapping, an argparse namespace or a data class; secrets in it are masked. `data` is a data version's name, or
     a mix: a weight per source.
 
-    `resumed_from` is what was loaded: a checkpoint's id, its step, its path, or `{run, attempt, step, kind}`;
-    `restart=True` says that the run starts over on purpose. Where neither is said and the run has committed
+    `resumed_from` is what was loaded: a checkpoint's id, its step, its path, `run@step`, or `{run, attempt, step,
+    kind}`; `restart=True` says that the run starts over on purpose. Where neither is said and the run has committed
     checkpoints, what was loaded is told from the first step; where that tells nothing, the records wait on disk.
 
     Found without help, and switched off by `capture={"git": False}` or `capture=False`: git, machine, libraries,
-    scheduler, layout, command, trackers.
+    scheduler, layout, command, trackers. Options of other names are warned of: no training ends over one.
     """
     try:
         return _start(dict(locals()))
@@ -93,9 +95,12 @@ def _start(given: dict[str, Any]) -> Recorder | Silent:
         return Silent(project, run, None, "in a drill")
     if not first:
         return Silent(project, run, _put_tracker if wanted["trackers"] else None)
+    if given["more"]:
+        _log.warning("cairn: cairn.start knows no option %s; it is left out.", ", ".join(map(repr, given["more"])))
     formed = this_formation(f"{project}/{run}")
     started = _record(project, run, given, wanted, formed)
-    key = text(str(given["key"] or os.environ.get("CAIRN_ATTEMPT_KEY") or new_key(scheduler.job_key())))[:500]
+    asked = os.environ.get("CAIRN_ATTEMPT_KEY") if given["key"] is None else given["key"]
+    key = curve_name(asked or "") or new_key(scheduler.job_key())
     if formed is not None:
         key = formed_key(key, formed.restart_count, formed.turn)
     _current = Recorder(engine(), project, run, key, started)
@@ -153,11 +158,20 @@ def _meant(given: Mapping[str, Any], plain: Plain, formed: Formation | None) -> 
     origin = given["resumed_from"]
     if origin is None and not (formed is not None and formed.is_anew):
         origin = os.environ.get("CAIRN_RESUMED_FROM")
-    return {} if origin is None or origin == "" else {"resumed_from": _origin(origin, plain)}
+    if origin is None or (isinstance(origin, str) and not origin):
+        return {}
+    if (known := _origin(origin, plain)) is not None:
+        return {"resumed_from": known}
+    unclear = text(f"{Plain().of(origin)!r}")[:200]
+    engine().warn(
+        f"resumed_from={unclear} names no checkpoint, so what was loaded is recorded as unknown: give a checkpoint's "
+        "id, its step, its path, run@step or {run, attempt, step, kind}."
+    )
+    return {"origin_unclear": unclear}
 
 
 def _origin(said: Any, plain: Plain) -> Any:
-    """In a form that can be written down; a path is looked at in the background."""
+    """In a form that can be written down, None where it names no checkpoint; a path is looked at in the background."""
     if isinstance(said, str) and said.isdigit() and len(said) < 13:  # from the environment; an id is longer
         return int(said)
     if isinstance(said, (str, os.PathLike)):
@@ -165,7 +179,11 @@ def _origin(said: Any, plain: Plain) -> Any:
     if (step := whole(said)) is not None:
         return step
     identity = getattr(said, "id", None)
-    return identity if isinstance(identity, str) else plain.of(said, "resumed_from")
+    if isinstance(identity, str):
+        return text(identity)
+    found = plain.of(said, "resumed_from") if isinstance(said, Mapping) else None
+    is_named = found is not None and (whole(found.get("step")) is not None or isinstance(found.get("id"), str))
+    return found if is_named else None
 
 
 def _names(project: Any, run: Any) -> tuple[str, str]:
@@ -179,7 +197,8 @@ def _names(project: Any, run: Any) -> tuple[str, str]:
     if not _PROJECT.fullmatch(named):
         named = re.sub(r"[^A-Za-z0-9._-]+", "-", named)[:128].strip("-") or "unnamed"
         _log.warning("cairn: the project is recorded as %r: letters, digits, '.', '_' and '-' are taken.", named)
-    return named, "".join(letter for letter in asked if letter.isprintable()) or "unnamed"
+    shown = "".join(letter for letter in asked if letter.isprintable()).strip()
+    return named, unicodedata.normalize("NFC", shown) or "unnamed"  # as the service keeps it
 
 
 def _wanted(capture: Any) -> dict[str, bool]:

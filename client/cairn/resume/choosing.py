@@ -3,7 +3,8 @@
 import contextlib
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,14 +19,16 @@ from cairn.resume.shapes import REGISTRY, Choice, Launch, NothingToResume, Passe
 from cairn.resume.unsent import Unsent
 from cairn.resume.waiting import Left, holds_anything, send_waiting
 from cairn.stores import is_url
-from cairn.types import CheckpointRef, CopyOption, Run, RunRef
+from cairn.types import CheckpointRef, CopyOption, ResumePlan, Run, RunRef
 
 DEFAULT_PIECES = ("optimizer", "data_position")
 PIECES = ("weights", *DEFAULT_PIECES, "random_state")
 TIERS = ("local", "shared", "object")
-CANDIDATES = 10
+CANDIDATES = 10  # asked for at once
+LOOK_SECONDS = 120.0  # where none of them can be read here, more are asked for no longer than this
+MAX_SKIPPED = 1_000  # so many the service takes
 NODE_COUNTS = ("SLURM_NNODES", "SLURM_JOB_NUM_NODES", "PET_NNODES", "GROUP_WORLD_SIZE")
-SHOWN = 5
+SHOWN = 3
 
 
 def choose(
@@ -51,8 +54,9 @@ def choose(
     remarks on the way, such as a copy that is cut short.
 
     What this host has recorded of the run and the service does not have is sent first, for five seconds at most. Of
-    saves that stay behind the newest is taken where it is newer and its own record says that it fits (not for a
-    `launch`, whose other hosts do not know it); and the run is never said to have none.
+    saves that stay behind the newest is taken where it is newer and its own record says that it fits; and the run is
+    never said to have none. A `launch`, whose other hosts do not know it, and `rto_seconds` and `config`, which the
+    service alone can judge, wait a minute instead, as long as records go out.
 
     Raises `NothingToResume`; another `CairnError` where the service refuses. Where it cannot be reached, or fails, the
     folder of the last success and `local_roots` are scanned instead, save for a launch of several hosts: without the
@@ -72,7 +76,8 @@ def choose(
         "require": pieces,
         "hosts": here,
     }
-    left = send_waiting(client, _name_of(client, run)) if holds_anything() else Left()
+    patiently = launch is not None or _is_for_the_service(question)
+    left = send_waiting(client, _name_of(client, run), patiently=patiently) if holds_anything() else Left()
     try:
         found = _find(client, run)
         choosing = _FromRegistry(client, found, question, host, tuple(tiers), say)
@@ -97,13 +102,16 @@ def choose(
 
 
 def _unsent(client: Client, run: Run, left: Left, question: Mapping[str, Any], tiers: Sequence[str]) -> Unsent | None:
-    """None where nothing waits, and where only the service can judge: how long a restore takes, whether a counter of
-    samples still counts."""
+    """None where nothing waits, and where only the service can judge."""
     seen_by_all = tiers if question["hosts"] else [each for each in tiers or TIERS if each != "local"]
-    asks_the_service = question["rto_seconds"] is not None or question["config"] is not None
-    if not left.unsent or asks_the_service or (tiers and not seen_by_all):
+    if not left.unsent or _is_for_the_service(question) or (tiers and not seen_by_all):
         return None
     return Unsent(client, run, left, Wanted(question["require"], dict(question["layout"] or {})), seen_by_all)
+
+
+def _is_for_the_service(question: Mapping[str, Any]) -> bool:
+    """How long a restore takes, and whether a counter of samples still counts, nobody else can say."""
+    return question["rto_seconds"] is not None or question["config"] is not None
 
 
 def _best(choosing: "_FromRegistry", unsent: Unsent | None) -> Choice:
@@ -157,7 +165,8 @@ def _find(client: Client, run: str | Run | RunRef) -> Run:
 
 @dataclass
 class _FromRegistry:
-    """What the service proposes, seen from this host. `passed`: what was not taken, in order."""
+    """What the service proposes, seen from this host. `passed`: what was not taken, in order; `unread`: of that, the
+    copies that cannot be used here."""
 
     client: Client
     run: Run
@@ -166,22 +175,41 @@ class _FromRegistry:
     tiers: tuple[str, ...]
     say: Callable[[str], None]
     passed: list[PassedOver] = field(default_factory=list)
+    unread: list[PassedOver] = field(default_factory=list)
 
     def next_best(self, skip: frozenset[str]) -> Choice:
-        plan = self.client.resume_plan(self.run, skip=sorted(skip), limit=CANDIDATES, **self.question)
+        """Asks for more, below those that cannot be read here, for as long as a launch may look."""
+        looked: dict[str, None] = {}
+        ends = time.monotonic() + LOOK_SECONDS
+        while True:
+            plan = self._plan(skip, looked)
+            for candidate in plan.candidates:
+                looked[candidate.checkpoint.id] = None
+                choice = self._readable(candidate.checkpoint, candidate.copies, candidate.notes)
+                if choice is not None:
+                    behind = {"steps_behind": candidate.steps_behind, "sentence": plan.sentence}
+                    return Choice(**{**vars(choice), "details": behind})
+            is_all = len(plan.candidates) < CANDIDATES
+            if is_all or time.monotonic() > ends or len(skip) + len(looked) > MAX_SKIPPED - CANDIDATES:
+                raise self._none_of(plan, len(looked), is_all)
+
+    def _plan(self, skip: frozenset[str], looked: Collection[str]) -> ResumePlan:
+        """What the service proposes besides those; what it leaves out by itself is told."""
+        plan = self.client.resume_plan(self.run, skip=sorted({*skip, *looked}), limit=CANDIDATES, **self.question)
         for each in plan.excluded:
-            self._pass_over(PassedOver(str(each.checkpoint), f"{each.filter}: {each.reason}"))
-        for candidate in plan.candidates:
-            choice = self._readable(candidate.checkpoint, candidate.copies, candidate.notes)
-            if choice is not None:
-                behind = {"steps_behind": candidate.steps_behind, "sentence": plan.sentence}
-                return Choice(**{**vars(choice), "details": behind})
-        if plan.candidates:
-            told = "; ".join(map(str, self.passed[-SHOWN:]))
-            raise NothingToResume(f"No copy can be read on {self.host}. {told}.", passed_over=tuple(self.passed))
-        newest = f" The newest, {self.passed[0]}." if self.passed else ""
-        said = f"{plan.sentence}{newest}"
-        raise NothingToResume(said, passed_over=tuple(self.passed), has_none=not plan.considered)
+            if each.checkpoint.id not in looked:
+                self._pass_over(PassedOver(str(each.checkpoint), f"{each.filter}: {each.reason}"))
+        return plan
+
+    def _none_of(self, plan: ResumePlan, looked: int, is_all: bool) -> NothingToResume:
+        passed = tuple(self.passed)
+        if looked:
+            what = "the checkpoint" if looked == 1 else f"{looked:,} checkpoints"
+            older = "" if is_all else "; older ones were not looked at any more"
+            first = _in_a_row(self.unread[:SHOWN])
+            return NothingToResume(f"No copy of {what} can be read on {self.host}{older}. {first}.", passed_over=passed)
+        newest = f" The newest, {str(passed[0]).rstrip('.')}." if passed else ""
+        return NothingToResume(f"{plan.sentence}{newest}", passed_over=passed, has_none=not plan.considered)
 
     def of(self, checkpoint_id: str) -> Choice:
         plan = self.client.restore_plan(
@@ -194,14 +222,15 @@ class _FromRegistry:
             raise NothingToResume(plan.sentence, passed_over=tuple(self.passed))
         choice = self._readable(plan.checkpoint, plan.copies, plan.notes)
         if choice is None:
-            raise NothingToResume(f"{'; '.join(map(str, self.passed[-SHOWN:]))}.", passed_over=tuple(self.passed))
+            raise NothingToResume(f"{_in_a_row(self.passed[-SHOWN:])}.", passed_over=tuple(self.passed))
         return choice
 
     def _readable(self, checkpoint: CheckpointRef, copies: Sequence[CopyOption], notes: Sequence[str]) -> Choice | None:
         for copy in copies:
             fault, path, remark = self._look(copy)
             if fault:
-                self._pass_over(PassedOver(f"{checkpoint} on {copy.tier}, {path}", fault))
+                self.unread.append(PassedOver(f"{checkpoint} on {copy.tier}, {path}", fault))
+                self._pass_over(self.unread[-1])
                 continue
             reasons = (*notes, *([f"{remark[0].upper()}{remark[1:]}"] if remark else []))
             fallbacks = tuple(self.passed)
@@ -223,6 +252,10 @@ class _FromRegistry:
             self.say(f"Passed over {what}")
 
 
+def _in_a_row(passed: Sequence[PassedOver]) -> str:
+    return "; ".join(str(each).rstrip(".") for each in passed)
+
+
 def _without_registry(
     run: str | Run | RunRef,
     local_roots: Sequence[str],
@@ -235,7 +268,7 @@ def _without_registry(
     named = [*local_roots, *([last.root] if last is not None else [])]
     roots = list({os.path.realpath(each): each for each in reversed(named)}.values())[::-1]
     name = f"{last.project}/{last.run}" if last is not None and "/" not in text else text
-    why = f"The registry cannot be reached ({fault.detail.rstrip('.')})."
+    why = f"The registry cannot be reached ({fault.detail.rstrip('.')})"
     if roots:
         say(f"The registry is away: looking below {', '.join(roots)} instead.")
     return choose_offline(name, roots, wanted, why)

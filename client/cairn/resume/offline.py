@@ -67,7 +67,7 @@ def choose_offline(run: str, roots: Sequence[str], wanted: Wanted, why: str) -> 
     where = (
         f"below {', '.join(roots)}" if roots else "since no folder of this run is known here; name one: --local-root"
     )
-    raise NothingToResume(f"{why} Without it, nothing to resume was found {where}.{seen}", passed_over=tuple(passed))
+    raise NothingToResume(f"{why}. Without it, nothing to resume was found {where}.{seen}", passed_over=tuple(passed))
 
 
 def _newest_first(run: str, roots: Sequence[str], passed: list[PassedOver]) -> Iterator[Row]:
@@ -144,12 +144,12 @@ def unfit(row: Row, wanted: Wanted) -> str:
     loss = row.fields.get("loss")
     if isinstance(loss, (int, float)) and loss - loss != 0:
         return f"its loss is {loss}"
-    states = {name: str(piece.get("state")) for name, piece in row.fields.get("pieces", {}).items()}
-    missing = [name for name in ("weights", *wanted.pieces) if states.get(name) != "present"]
+    pieces = _part(row, "pieces")
+    states = {name: _state_of(pieces.get(name)) or "unknown" for name in ("weights", *wanted.pieces)}
+    missing = [name for name, state in states.items() if state != "present"]
     if missing:
-        told = ", ".join(f"{name} {states.get(name, 'unknown')}" for name in dict.fromkeys(missing))
-        return f"needed and not there: {told}"
-    layout = row.fields.get("layout", {})
+        return f"needed and not there: {', '.join(f'{name} {states[name]}' for name in missing)}"
+    layout = _part(row, "layout")
     other = [
         f"{degree} {layout[degree]} to {wanted.layout[degree]}"
         for degree in DEGREES
@@ -160,15 +160,27 @@ def unfit(row: Row, wanted: Wanted) -> str:
     return ""
 
 
+def _state_of(piece: Any) -> str:
+    """A piece is a word, or an object that holds it; '' where it is neither."""
+    state = piece.get("state") if isinstance(piece, Mapping) else piece
+    return state if isinstance(state, str) else ""
+
+
+def _part(row: Row, name: str) -> Mapping[str, Any]:
+    """An object among the fields; empty where a file says something else there."""
+    found = row.fields.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
 def _reasons(row: Row, why: str, wanted: Wanted) -> tuple[str, ...]:
     told = [why, f"{row.source}: {UNKNOWN_HERE}"]
     if row.complete is None:
         told.append("Its files cannot tell whether it is whole; nothing has changed in it for a while")
-    unknown = [degree for degree in DEGREES if degree in wanted.layout and degree not in row.fields.get("layout", {})]
+    unknown = [degree for degree in DEGREES if degree in wanted.layout and degree not in _part(row, "layout")]
     if unknown:
         told.append(f"With which {', '.join(unknown)} it was saved, its files do not tell")
-    position = row.fields.get("pieces", {}).get("data_position", {})
-    if position.get("position_evidence") == "counter":
+    position = _part(row, "pieces").get("data_position")
+    if isinstance(position, Mapping) and position.get("position_evidence") == "counter":
         told.append(
             "Its data position is a counter of samples: it counts only while data set, blend, seed and global batch "
             "size are equal, which was not compared"

@@ -27,7 +27,9 @@ class Told:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return tuple(path for path in self.record.get("paths", ()) if isinstance(path, str) and "://" not in path)
+        paths = self.record.get("paths")
+        several = paths if isinstance(paths, list) else ()
+        return tuple(path for path in several if isinstance(path, str) and "://" not in path)
 
     @cached_property
     def item(self) -> Record:
@@ -38,6 +40,13 @@ class Told:
 
     def whereabouts(self) -> tuple[str, str]:
         """The path that can be read here, and why none can: one of both is ''."""
+        try:
+            return self._whereabouts()
+        except Exception as fault:  # a record that nobody can read: another one may be sound
+            return "", f"what the spool says of it cannot be read ({type(fault).__name__}: {fault})"
+
+    def _whereabouts(self) -> tuple[str, str]:
+        _ = self.item
         faults = [(path, unreadable(path)) for path in self.paths]
         path = next((path for path, fault in faults if not fault), "")
         return path, "" if path else (faults[0][1] if faults else "no folder of it is recorded")

@@ -19,6 +19,7 @@ from cairn.spool.service import is_same
 from cairn.spool.unfinished import FOLDER, Unfinished
 
 SECONDS = 5.0  # a launch waits for this
+PATIENT_SECONDS = 60.0  # where records are of use only once the service has them, and they do go out
 POLL_SECONDS = 0.2
 _log = logging.getLogger("cairn")
 
@@ -84,19 +85,35 @@ class Left:
         return not each.service or is_same(each.service, self.service)
 
 
-def send_waiting(client: Client, run: str, seconds: float = SECONDS) -> Left:
+def send_waiting(client: Client, run: str, seconds: float = SECONDS, *, patiently: bool = False) -> Left:
     """Sends what processes that have ended left of a run (project/run), and commits its saves that have become whole.
 
-    Takes `seconds` at most: what goes on then is a daemon's, and what it does not finish stays in the spool. A process
-    that lives is waited for as long, since it sends by itself. Never raises `CairnError`.
+    Takes `seconds` at most, or `patiently` a minute as long as records go out: what goes on then is a daemon's, and
+    what it does not finish stays in the spool. A process that lives is waited for `seconds`, since it sends by itself.
+    Never raises `CairnError`.
     """
     before = left_here(run)
     if before.records or _has_unfinished(run):
         sender = threading.Thread(target=_send, args=(client, run, seconds), name="cairn-resume", daemon=True)
         sender.start()
         sender.join(seconds)
+        if patiently:
+            join_while_it_gets_on(sender, seconds, lambda: left_here(run).records)
     left = left_here(run, client.url)
     return replace(left, sent=max(before.unsent - left.unsent, 0))
+
+
+def join_while_it_gets_on(
+    sender: threading.Thread, seconds: float, waiting: Callable[[], int], at_most: float = PATIENT_SECONDS
+) -> None:
+    """Until it has ended, or fewer records have not become fewer still within `seconds`."""
+    ends, before = time.monotonic() + at_most, None
+    while sender.is_alive() and time.monotonic() < ends:
+        now = waiting()
+        if before is not None and now >= before:
+            return
+        before = now
+        sender.join(seconds)
 
 
 def left_here(run: str, service: str = "") -> Left:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cairn.client import Client
-from cairn.errors import Invalid, NotFound
+from cairn.errors import CairnError, Invalid, NotFound
 from cairn.spool.backlog import Backlog, Record
 from cairn.spool.curves import tail
 from cairn.spool.delivery import Delivery, Warn
@@ -34,6 +34,14 @@ class Adopted:
             self._renewed_at = time.monotonic()
             self._is_lost = not self.lease.renew()
         return not self._is_lost and self.delivery.step()
+
+    def failed(self, fault: Exception) -> str:
+        """Gives it up after a fault of its own, told for the others to go on; the reason."""
+        why = fault.detail if isinstance(fault, CairnError) else f"{type(fault).__name__}: {fault}"
+        self._warn(f"the spool {self.folder}, which an earlier job has left, cannot be sent and stays: {why}")
+        with contextlib.suppress(OSError):
+            self.lease.release()
+        return why
 
     def finish(self) -> bool:
         """After the last record: sends the curves' ends, and throws the folder away where nothing waits in it. One
@@ -97,14 +105,17 @@ def adopt(
     found = []
     for root in roots:
         for folder in spool_folders(root):
+            lease = None
             try:
                 passed = folder == own or (only is not None and not folder.samefile(only))
                 lease = None if passed or not Backlog.is_for(folder, client.url) else claim(folder)
                 if lease is not None:
-                    delivery = Delivery(Backlog(folder), client, preparer(), warn=warn, root=root)
+                    delivery = Delivery(Backlog(folder), client, preparer(), warn=warn, root=root, is_own=False)
                     found.append(Adopted(folder, lease, delivery, warn))
             except FileNotFoundError:
                 continue  # its owner, or another who adopts, has just thrown it away
-            except OSError as fault:
-                warn(f"the spool {folder} cannot be taken over: {fault.strerror or fault}")
+            except Exception as fault:  # whatever lies there: the others are taken over
+                warn(f"the spool {folder} cannot be taken over: {getattr(fault, 'strerror', '') or fault}")
+                if lease is not None:
+                    lease.release()
     return found

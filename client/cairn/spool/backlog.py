@@ -218,9 +218,10 @@ class Backlog:
     def _read_done(self) -> dict[str, Stream]:
         try:
             said = json.loads((self.folder / "done").read_text("utf-8"))
-            return {key: Stream(int(each["done"]), dict(each["facts"])) for key, each in said.items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (OSError, ValueError, RecursionError):
             return {}
+        found = {key: _stream(each) for key, each in said.items()} if isinstance(said, dict) else {}
+        return {key: each for key, each in found.items() if each is not None}
 
     def _read_prepared(self) -> dict[int, Any]:
         try:
@@ -230,8 +231,20 @@ class Backlog:
         return {
             each.number: each.record
             for each in found
-            if isinstance(each.record.get("key"), str) and each.number > self.stream(each.record["key"]).done
+            if isinstance(each.record.get("key"), str)
+            and isinstance(each.record.get("body"), dict)
+            and each.number > self.stream(each.record["key"]).done
         }
+
+
+def _stream(said: Any) -> Stream | None:
+    """As it was kept; None for what is none. Without the names of its run a number says nothing."""
+    try:
+        done, facts = int(said["done"]), dict(said["facts"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    is_named = all(isinstance(facts.get(name), str) for name in ("project", "run", "run_id"))
+    return Stream(done, facts if is_named and isinstance(facts.get("number"), int) else {})
 
 
 def sync_folder(folder: Path) -> None:

@@ -57,12 +57,12 @@ def held_in(folder: Path) -> list[Held]:
         one = found.setdefault(key, Held(folder, key, service))
         _read_names(one, record, found)
         is_waiting = framed.number > backlog.stream(key).done
-        if record.get("kind") == "saved":
+        if record.get("kind") == "saved" and type(record.get("step")) is int:
             one.saves.append(record)
             one.unsent += is_waiting
         if is_waiting:
             one.waiting += 1
-            one.oldest_at = one.oldest_at or record.get("saved_at") or record.get("started_at") or record.get("t") or ""
+            one.oldest_at = one.oldest_at or _first_text(record, "saved_at", "started_at", "t")
     for key, stream in backlog.streams.items():
         one = found.setdefault(key, Held(folder, key, service))
         facts = stream.facts
@@ -101,4 +101,8 @@ def _read_names(one: Held, record: Record, found: dict[str, Held]) -> None:
         one.run = f"{record['project']}/{record['run']}"
     elif not one.run and (before := found.get(str(record.get("after")))) is not None:
         one.run = before.run
-    one.started_at = one.started_at or record.get("started_at") or record.get("at") or ""
+    one.started_at = one.started_at or _first_text(record, "started_at", "at")
+
+
+def _first_text(record: Record, *names: str) -> str:
+    return next((each for name in names if isinstance(each := record.get(name), str) and each), "")

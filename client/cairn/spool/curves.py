@@ -31,10 +31,16 @@ def stretches(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def tail(records: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """A dense `points` record of the last points of each curve; None where there are none."""
+    """A dense `points` record of the last points of each curve; None where there are none. What is no curve is passed
+    over."""
     curves: dict[str, dict[str, Any]] = {}
     for record in records:
-        for name, curve in record.get("curves", {}).items():
+        said = record.get("curves")
+        for name, curve in said.items() if isinstance(said, dict) else ():
+            if not isinstance(curve, dict) or not all(
+                isinstance(curve.get(each), list) for each in ("steps", "values")
+            ):
+                continue
             known = curves.setdefault(name, {"first": 0, "steps": [], "values": []})
             known["steps"] = [*known["steps"], *curve["steps"]][-TAIL_POINTS:]
             known["values"] = [*known["values"], *curve["values"]][-TAIL_POINTS:]

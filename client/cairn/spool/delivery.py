@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from cairn.client import Client
-from cairn.errors import CairnError, Forbidden
+from cairn.errors import CairnError, Forbidden, Invalid
 from cairn.pace import is_gentle, rest
 from cairn.spool.attempts import Attempts, StreamWaits
 from cairn.spool.backlog import Backlog, Record
 from cairn.spool.curves import stretches
 from cairn.spool.frames import Framed
+from cairn.spool.partly import Curves, named_places, send_items, without
 from cairn.spool.path import numbers_on_path
 from cairn.spool.refused import passes, set_aside
 from cairn.spool.saves import Preparer, Saves
@@ -25,19 +26,28 @@ BATCH = 100
 GENTLE_BATCH = 25  # in a training process: as JSON a millisecond of work in one piece
 COURSE = ("points", "saving", "saved")  # what a training does again and again, sent together
 _ADVICE = "Set CAIRN_TOKEN or run `cairn login`; then `cairn spool flush`, or the next start, sends them."
+# What the machine lacks just now says nothing of a record: it waits. Every other fault is the record's own.
+LACKS = (OSError, MemoryError, ImportError)
+PATIENCE = 3  # so often a service that fails is asked again before its answer counts as one to this record alone
 Warn = Callable[[str], None]
 
 
 class Delivery:
-    """One spool on its way. `step` sends what is next; everything it raises passes with time."""
+    """One spool on its way. `step` sends what is next; everything it raises passes with time. `is_own`: this process
+    writes it."""
 
-    def __init__(self, backlog: Backlog, client: Client, preparer: Preparer, *, warn: Warn, root: Path) -> None:
+    def __init__(
+        self, backlog: Backlog, client: Client, preparer: Preparer, *, warn: Warn, root: Path, is_own: bool = True
+    ) -> None:
         self.backlog, self.client = backlog, client
         self._warn, self._root = warn, root
-        self._attempts = Attempts(backlog, client, preparer, warn, self._refuse)
+        self._attempts = Attempts(backlog, client, preparer, warn, self._refuse, is_own=is_own)
         self._saves = Saves(backlog, client, preparer, self._refuse, root)
         self.waiting: dict[str, str] = {}  # streams that cannot go on just now, and why
         self.refusals = 0
+        self._curves = Curves()
+        self._patience = PATIENCE if is_own else 0
+        self._failed: dict[int, int] = {}  # how often the service has failed over a record, by its number
 
     def follow(self, before: "Delivery") -> None:
         """Goes on for the same writer in another folder."""
@@ -65,11 +75,9 @@ class Delivery:
         try:
             self._send(key, found)
         except StreamWaits as wait:
-            self.waiting[key] = str(wait)
-            self.backlog.say_why(self.waiting)
+            self._wait(key, str(wait))
         except Forbidden as fault:
-            self.waiting[key] = fault.detail
-            self.backlog.say_why(self.waiting)
+            self._wait(key, fault.detail)
             self._warn(f"the service does not let this token record: {fault.detail} The records are kept. {_ADVICE}")
 
     def retry_waiting(self) -> None:
@@ -84,18 +92,55 @@ class Delivery:
         looked at any more. Raises `CairnError`."""
         return self._saves.look_again(run, forget)
 
+    def _wait(self, key: str, why: str) -> None:
+        self.waiting[key] = why
+        self.backlog.say_why(self.waiting)
+
     def _send(self, key: str, found: Sequence[Framed]) -> None:
-        course = _leading(found, COURSE)
-        if not course:
-            self._single(key, found[0])
+        """What belongs together in one go; where that fails over something in it, each by itself."""
+        together = _leading(found, COURSE) or found[:1]
+        try:
+            self._hand_over(key, together)
+        except StreamWaits:
+            raise
+        except Exception as fault:
+            if isinstance(fault, CairnError) and passes(fault) and fault.status != 500:
+                raise
+            if len(together) == 1:
+                self._stumbled(together[0], fault)
+            else:
+                for each in together:
+                    self._send(key, [each])
+        else:
+            self.backlog.ack(key, together[-1].number)
+
+    def _hand_over(self, key: str, found: Sequence[Framed]) -> None:
+        if found[0].record.get("kind") not in COURSE:
+            self._single(found[0])
             return
         facts = self._attempts.opened(key)
-        self._points(facts, [each for each in course if each.record["kind"] == "points"])
-        self._saves.send([each for each in course if each.record["kind"] != "points"], facts)
-        self.backlog.ack(key, course[-1].number)
+        self._points(facts, [each for each in found if each.record["kind"] == "points"])
+        self._saves.send([each for each in found if each.record["kind"] != "points"], facts)
 
-    def _single(self, key: str, framed: Framed) -> None:
-        record = framed.record
+    def _stumbled(self, framed: Framed, fault: Exception) -> None:
+        """Sets aside a record that cannot be sent, whatever the fault. Raises what passes, and `StreamWaits`."""
+        why = f"{type(fault).__name__}: {fault}"
+        if isinstance(fault, LACKS):
+            raise StreamWaits(f"this host could not send it ({why})") from fault
+        if isinstance(fault, CairnError) and passes(fault):
+            self._failed[framed.number] = self._failed.get(framed.number, 0) + 1
+            if self._failed[framed.number] <= self._patience:
+                raise fault
+            raise StreamWaits(f"the service fails over a record of it ({fault.detail})") from fault
+        if framed.record.get("kind") == "start":  # without it nothing of the stream has a place: it stays, whole
+            detail = fault.detail if isinstance(fault, CairnError) else why
+            self._warn(f"the start of run {framed.record.get('run')!r} cannot be sent, and its records wait: {detail}")
+            raise StreamWaits(f"its start cannot be sent ({detail})") from fault
+        self._refuse(framed.record, None, fault if isinstance(fault, CairnError) else Invalid(why, code="not-sendable"))
+        self.backlog.ack(framed.record["key"], framed.number)
+
+    def _single(self, framed: Framed) -> None:
+        kind = framed.record.get("kind", "")
         handler = {
             "start": self._attempts.start,
             "attempt": self._attempts.follow,
@@ -103,32 +148,21 @@ class Delivery:
             "scores": self._scores,
             "receipt": self._receipt,
             "finish": self._finish,
-        }.get(record.get("kind", ""))
-        try:
-            if handler is None:
-                self._refuse(record, None, f"a record of kind {record.get('kind')!r} is not known; update cairn-client")
-            else:
-                handler(framed)
-        except CairnError as fault:
-            if passes(fault):
-                raise
-            self._refuse(record, None, fault)
-        self.backlog.ack(key, framed.number)
+        }.get(kind if isinstance(kind, str) else "")
+        if handler is None:
+            raise Invalid(f"A record of kind {kind!r} is not known; update cairn-client.")
+        handler(framed)
 
     def _points(self, facts: dict[str, Any], found: Sequence[Framed]) -> None:
         body = [{**each, "attempt": facts["number"]} for each in stretches(_restfully(found))]
-        try:
-            rest()
-            if body:
-                self.client.record_series(facts["run_id"], body)
-        except CairnError as fault:
-            if passes(fault):
-                raise
-            if len(found) == 1:
-                self._refuse(found[0].record, body, fault)
-                return
-            for each in found:
-                self._points(facts, [each])
+        rest()
+        if body:
+            record = {**found[0].record, "curves": {}}  # what of them was refused stands in what was sent
+            self._curves.send(
+                body,
+                lambda curves: self.client.record_series(facts["run_id"], curves),
+                lambda curves, fault: self._refuse(record, curves, fault),
+            )
 
     def _trackers(self, framed: Framed) -> None:
         record = framed.record
@@ -139,7 +173,11 @@ class Delivery:
         record = framed.record
         facts = self._attempts.opened(record["key"])
         if (found := self._saved(facts, record)) is not None:
-            self.client.record_scores(found, record["scores"])
+            send_items(
+                record["scores"],
+                lambda scores: self.client.record_scores(found, scores),
+                lambda scores, fault: self._refuse({**record, "scores": scores}, scores, fault),
+            )
         else:
             self._refuse(
                 record, None, f"no checkpoint of this attempt, or of its path, stands at step {record['step']}"
@@ -163,8 +201,15 @@ class Delivery:
         self.client._send("POST", "/resume-receipts", {**record["body"], "attempt": attempt}, idempotent=True)
 
     def _finish(self, framed: Framed) -> None:
-        facts = self._attempts.opened(framed.record["key"])
-        self.client.patch_attempt(facts["run_id"], facts["number"], **framed.record["changes"])
+        facts, changes = self._attempts.opened(framed.record["key"]), framed.record["changes"]
+        try:
+            self.client.patch_attempt(facts["run_id"], facts["number"], **changes)
+        except Invalid as fault:
+            kept, left_out = without(changes, named_places(fault))
+            if not left_out or not kept:
+                raise
+            self._refuse(framed.record, changes, fault)  # a bad exit code does not keep the attempt running
+            self.client.patch_attempt(facts["run_id"], facts["number"], **kept)
 
     def _refuse(self, record: Record, body: Any, fault: CairnError | str) -> None:
         self.refusals += 1
@@ -173,7 +218,10 @@ class Delivery:
         path = set_aside(self._root, {**names, **record}, body, fault)
         why = (fault if isinstance(fault, str) else str(fault).splitlines()[0]).rstrip(".")
         where = f"It lies in {path}" if path else "It could not be kept"
-        self._warn(f"the service refused a record ({record.get('kind')}, step {record.get('step')}): {why}. {where}.")
+        who = "this client cannot send" if isinstance(fault, CairnError) and not fault.status else "the service refused"
+        of = f" of run {names['run']!r}" if names.get("run") else ""
+        what = f"part of a record ({', '.join(left_out)}; " if (left_out := record.get("left_out")) else "a record ("
+        self._warn(f"{who} {what}{record.get('kind')}, step {record.get('step')}){of}: {why}. {where}.")
 
 
 def _restfully(found: Sequence[Framed]) -> Iterator[Record]:

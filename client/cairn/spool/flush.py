@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cairn.client import Client
 from cairn.drilled import refuse_in_drill
+from cairn.errors import CairnError
 from cairn.spool.adopted import Adopted, adopt
 from cairn.spool.attempts import DECISION
 from cairn.spool.backlog import Backlog
@@ -16,7 +17,7 @@ from cairn.spool.census import held_in, holder_of
 from cairn.spool.delivery import Delivery
 from cairn.spool.elsewhere import bring
 from cairn.spool.places import roots, spool_folders
-from cairn.spool.refused import Refusal, refusals
+from cairn.spool.refused import Refusal, passes, refusals
 from cairn.spool.service import is_same
 from cairn.spool.unfinished import FOLDER as UNFINISHED
 from cairn.spool.unfinished import Save, Unfinished
@@ -57,6 +58,14 @@ class Flushed:
     said: list[str] = field(default_factory=list)
     elsewhere: dict[str, int] = field(default_factory=dict)  # records that are for other services, by their address
 
+    def follows(self, before: "Flushed") -> None:
+        """Counts what the flush just before has done, too; what waits now, this one has found."""
+        for name in ("sent", "refused", "committed", "forgotten"):
+            setattr(self, name, getattr(self, name) + getattr(before, name))
+        self.spools = max(self.spools, before.spools)
+        settled = {why for _, why in before.kept} - {why for _, why in self.kept}
+        self.said = [*(each for each in before.said if not each.startswith(tuple(settled))), *self.said]
+
 
 def list_spools(places: Sequence[Path] | None = None) -> list[SpoolState]:
     """Every spool that holds records, the oldest first."""
@@ -84,8 +93,14 @@ def list_jobs(places: Sequence[Path] | None = None) -> list[Left]:
     return [each for root in (roots() if places is None else places) for each in left_in(root / JOBS)]
 
 
+def waiting_runs(folder: Path) -> set[str]:
+    """Of which runs records wait in a spool."""
+    return {each.run for each in held_in(folder) if each.waiting}
+
+
 def decide(folder: Path, said: Mapping[str, Any]) -> None:
-    """Says what an attempt loaded whose records wait for that: `{"restart": true}` or `{"resumed_from": {...}}`.
+    """Says what an attempt loaded whose records wait for that: `{"restart": true}` or `{"resumed_from": {...}}`; with
+    `run` (project/run) only one of that run.
 
     The owner of the spool finds it, or whoever flushes. Raises OSError.
     """
@@ -106,8 +121,9 @@ def flush(
 ) -> Flushed:
     """Sends what dead processes and earlier jobs of `cairn exec` have left, and looks again at saves whose files were
     not whole. `only`: nothing but this spool. `run`: nothing but spools and saves of this run (project/run, or its id).
-    `meant`: see `decide`; for jobs of `cairn exec`. `here`: what is for another service goes to this one. `forget`:
-    saves whose files are gone are forgotten even where their storage may only be away.
+    `meant`: see `decide`; for jobs of `cairn exec`, which are left out where only a `run` is named. `here`: what is for
+    another service goes to this one. `forget`: saves whose files are gone are forgotten even where their storage may
+    only be away.
 
     Raises `CairnError` where the service cannot be reached or is too busy: then what was not sent stays, for the next
     flush or start.
@@ -131,15 +147,23 @@ def flush(
             each.lease.release()
     for root in where if only is None else ():
         aside = Delivery(Backlog(root / UNFINISHED), client, _preparer(done), warn=_say(done), root=root)
-        before = len(list_unfinished([root]))
-        committed = aside.look_again(run, lambda save: save.is_gone(surely=not forget))
-        done.forgotten += before - len(list_unfinished([root])) - committed - aside.refusals
-        done.committed += committed
+        done.committed += aside.look_again(run, _forgets(done, forget))
         done.refused += aside.refusals
-        if run is None:
-            _flush_jobs(root / JOBS, client, done, meant, here)
+        if run is None or meant:
+            _flush_jobs(root / JOBS, client, done, meant, here, run)
     _count_elsewhere(chosen, client.url, done)
     return done
+
+
+def _forgets(done: Flushed, even_away: bool) -> Callable[[Save], bool]:
+    """Which saves are not looked at any more; they are counted."""
+
+    def forgets(save: Save) -> bool:
+        is_gone = save.is_gone(surely=not even_away)
+        done.forgotten += is_gone
+        return is_gone
+
+    return forgets
 
 
 def _chosen(where: Sequence[Path], only: Path | None, run: str | None) -> list[Path]:
@@ -172,27 +196,46 @@ def _count_elsewhere(folders: Sequence[Path], url: str, done: Flushed) -> None:
 
 
 def _flush_one(each: Adopted, done: Flushed) -> None:
+    """A fault in this spool is told, and the next one goes on. Raises `CairnError` where the service is away."""
     before = each.delivery.backlog.count()
-    while each.step():
-        pass
-    each.finish()
+    try:
+        while each.step():
+            pass
+        each.finish()
+    except Exception as fault:
+        if isinstance(fault, CairnError) and passes(fault):
+            raise
+        done.kept.append((each.folder, each.failed(fault)))
     left = each.delivery.backlog.count() if each.folder.exists() else 0
-    done.sent += before - left - each.delivery.refusals
+    done.sent += max(before - left - each.delivery.refusals, 0)
     done.refused += each.delivery.refusals
     done.spools += 1 if before else 0
     done.kept += [(each.folder, why) for why in dict.fromkeys(each.delivery.waiting.values())]
 
 
 def _flush_jobs(
-    folder: Path, client: Client, done: Flushed, meant: Mapping[str, Any] | None, here: bool = False
+    folder: Path,
+    client: Client,
+    done: Flushed,
+    meant: Mapping[str, Any] | None,
+    here: bool = False,
+    run: str | None = None,
 ) -> None:
     for left in left_in(folder):
+        if run not in (None, left.run):
+            continue
         if here:
             left.service = client.url
         if not left.is_for(client.url):
             done.elsewhere[left.service] = done.elsewhere.get(left.service, 0) + len(left.requests)
             continue
-        sent, refused = send_left(left, client, done.said.append, meant)
+        try:
+            sent, refused = send_left(left, client, done.said.append, meant)
+        except Exception as fault:
+            if isinstance(fault, CairnError) and passes(fault):
+                raise
+            done.kept.append((left.path, f"it cannot be sent ({type(fault).__name__}: {fault})"))
+            continue
         done.sent, done.refused, done.spools = done.sent + sent, done.refused + refused, done.spools + 1
         if left.requests:
             done.kept.append((left.path, f"nobody said what a job of run {left.run!r} loaded"))

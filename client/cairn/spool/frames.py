@@ -65,5 +65,5 @@ def _read(line: bytes, end: int) -> Framed | None:
         number, _, body = text.partition(b" ")
         record = json.loads(body)
         return Framed(int(number), record, end) if isinstance(record, dict) else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

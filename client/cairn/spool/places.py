@@ -72,6 +72,13 @@ def spool_folders(root: Path) -> Iterator[Path]:
     yield from (root / name for name in names)
 
 
+def is_spool(folder: Path) -> bool:
+    """Whether this is a folder of a process's records, by its name and by what lies in it."""
+    if not _NAME.fullmatch(folder.name) or folder.is_symlink() or not folder.is_dir():
+        return False
+    return any(name.startswith(("records-", "lease-")) for name in os.listdir(folder))
+
+
 def _of_this_user() -> Path:
     user = os.getuid() if hasattr(os, "getuid") else "user"
     return Path(tempfile.gettempdir()) / f"cairn-spool-{user}"

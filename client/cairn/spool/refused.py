@@ -1,15 +1,25 @@
 """What the service will never take, set aside with its reason, so that everything behind it goes on."""
 
+import hashlib
 import json
 import os
-import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cairn.errors import CairnError, ConnectionFailed, Forbidden, Unauthenticated, Unavailable
+from cairn.errors import (
+    CairnError,
+    Conflict,
+    ConnectionFailed,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+)
 from cairn.spool.places import REFUSED
 
 PASSING = frozenset({0, 401, 403, 408, 425, 429, 500, 502, 503, 504})
@@ -28,7 +38,9 @@ class Refusal:
 
 
 def passes(fault: CairnError) -> bool:
-    """Whether the same may be accepted later."""
+    """Whether the same may be accepted later. What this client itself could not put into a request never will be."""
+    if not fault.status and isinstance(fault, (Invalid, NotFound, Conflict, TooLarge)):
+        return False
     return (
         isinstance(fault, (ConnectionFailed, Unauthenticated, Unavailable, Forbidden))
         or fault.status in PASSING
@@ -37,18 +49,22 @@ def passes(fault: CairnError) -> bool:
 
 
 def set_aside(root: Path, record: dict[str, Any], body: Any, fault: CairnError | str) -> Path | None:
-    """Writes the record, what was sent for it, and the problem. None where that cannot be written."""
+    """Writes the record, what was sent for it, and the problem; the same again is not written again. None where that
+    cannot be written."""
     folder = root / REFUSED
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    said = {"at": at, "record": record, "sent": body, "problem": _problem(fault)}
-    name = f"{time.time_ns():020d}-{secrets.token_hex(4)}.json"  # so that names tell the order
+    said = {"record": record, "sent": body, "problem": _problem(fault)}
     try:
+        same = hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode("ascii")).hexdigest()[:16]
+        name = f"{time.time_ns():020d}-{same}.json"  # so that names tell the order
         folder.mkdir(mode=0o700, exist_ok=True, parents=True)
+        if there := next(folder.glob(f"[0-9]*-{same}.json"), None):
+            return there
         scratch = folder / f".{name}"
         with open(scratch, "w", encoding="utf-8", opener=_private) as file:
-            json.dump(said, file, indent=1, default=str)
+            json.dump({"at": at, **said}, file, indent=1, default=str)
         os.replace(scratch, folder / name)
-    except OSError:
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
     return folder / name
 
@@ -63,11 +79,12 @@ def refusals(root: Path) -> Iterator[Refusal]:
         path = root / REFUSED / name
         try:
             said = json.loads(path.read_text("utf-8"))
-            record, problem = said["record"], said["problem"]
-        except (OSError, ValueError, KeyError, TypeError):
+            record, why = dict(said["record"]), str(said["problem"]["detail"])
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue
         run = f"{record.get('project', '?')}/{record.get('run', '?')}"
-        yield Refusal(path, said.get("at", ""), str(record.get("kind")), run, record.get("step"), problem["detail"])
+        step = record["step"] if isinstance(record.get("step"), int) else None
+        yield Refusal(path, str(said.get("at", "")), str(record.get("kind")), run, step, why)
 
 
 def _problem(fault: CairnError | str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cairn.client import Client
-from cairn.errors import CairnError, ConnectionFailed, Unauthenticated
+from cairn.errors import BadSettings, CairnError, ConnectionFailed, Unauthenticated
 from cairn.pace import Pace, rest
 from cairn.spool.adopted import Adopted, adopt
 from cairn.spool.backlog import Backlog
@@ -16,6 +16,7 @@ from cairn.spool.delivery import Delivery, Warn
 from cairn.spool.frames import Framed
 from cairn.spool.lease import is_silent, newest_lease
 from cairn.spool.places import spool_folders
+from cairn.spool.refused import passes
 from cairn.spool.saves import Preparer
 from cairn.spool.writer import SpoolWriter
 from cairn.transport import Retries
@@ -41,7 +42,8 @@ def runs_of(folder: Path) -> set[tuple[str, str]]:
     """(project, run) of the records that wait in a spool."""
     backlog = Backlog(folder)
     waiting = (each.record for each in backlog.records() if each.number > backlog.stream(each.record["key"]).done)
-    return {(record["project"], record["run"]) for record in waiting if "project" in record and "run" in record}
+    named = ((record.get("project"), record.get("run")) for record in waiting)
+    return {(project, run) for project, run in named if isinstance(project, str) and isinstance(run, str)}
 
 
 def _newest(folder: Path) -> int:
@@ -49,6 +51,14 @@ def _newest(folder: Path) -> int:
         return newest_lease(folder)
     except OSError:
         return 0
+
+
+def _trouble(fault: CairnError) -> str:
+    if isinstance(fault, ConnectionFailed):
+        return "the service cannot be reached"
+    if isinstance(fault, BadSettings):
+        return "nothing can be sent with these settings"
+    return "the service does not take records just now"
 
 
 @dataclass(frozen=True)
@@ -134,11 +144,17 @@ class Sender(threading.Thread):
             self._advice_at = now + ADVICE_SECONDS
             self._retry_waiting()
         for each in list(self._adopted):
-            if each.step():
-                return 0
-            if not each.delivery.waiting:
-                if not each.finish():
-                    each.lease.release()
+            try:
+                if each.step():
+                    return 0
+                if not each.delivery.waiting:
+                    if not each.finish():
+                        each.lease.release()
+                    self._adopted.remove(each)
+            except Exception as fault:
+                if isinstance(fault, CairnError) and passes(fault):
+                    raise
+                each.failed(fault)  # what another job has left must not hold up this one
                 self._adopted.remove(each)
         if self._awaits(silent) and not self._finishing:
             return SILENT_SECONDS
@@ -220,7 +236,7 @@ class Sender(threading.Thread):
             self.timeout = min(self.timeout * 2, MAX_TIMEOUT_SECONDS)
             self._renew_client()
         if self._failures == 3:
-            self._warn(f"the service cannot be reached ({fault.detail}) Records are kept and sent later.")
+            self._warn(f"{_trouble(fault)} ({fault.detail}) Records are kept and sent later.")
         pause = min(FIRST_PAUSE_SECONDS * 2.0 ** min(self._failures, 10), MAX_PAUSE_SECONDS)
         pause *= random.uniform(0.5, 1.0)  # noqa: S311 - a thousand jobs must not come back at once
         return max(pause, min(fault.retry_after or 0.0, MAX_RETRY_AFTER_SECONDS))

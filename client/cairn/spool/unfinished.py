@@ -37,7 +37,8 @@ class Save:
 
     @property
     def paths(self) -> list[str]:
-        return [each for each in self.record.get("paths", ()) if isinstance(each, str)]
+        paths = self.record.get("paths")
+        return [each for each in paths if isinstance(each, str)] if isinstance(paths, list) else []
 
     def is_gone(self, *, surely: bool = False) -> bool:
         """Whether none of its copies is there, as this host sees it, where it was recorded. `surely`: the folder around
@@ -85,7 +86,7 @@ class Unfinished:
                     continue
                 said = json.loads(path.read_text("utf-8"))
                 save = Save(dict(said["record"]), dict(said["item"]), dict(said["facts"]), path)
-            except (OSError, ValueError, KeyError, TypeError):
+            except (OSError, ValueError, KeyError, TypeError, RecursionError):
                 continue
             if url is None or is_same(str(said.get("service")), url):
                 yield save

@@ -182,14 +182,19 @@ class _Streams:
 def _pass_through(process: "subprocess.Popen[bytes]", streams: _Streams, heard: Heard) -> None:
     broken: set[int] = set()  # ours that take no more: the job goes on all the same
     ended_at: float | None = None
+    late = 0  # bytes that were read when the time was over
     while streams.reading:
         if ended_at is None and process.poll() is not None:
             ended_at = time.monotonic()
-        if ended_at is not None and time.monotonic() - ended_at > DRAIN_SECONDS:
+        is_over = ended_at is not None and time.monotonic() - ended_at > DRAIN_SECONDS
+        wait = LOOK_SECONDS if ended_at is None else 0.0 if is_over else 0.05
+        ready = select.select(list(streams.reading), [], [], wait)[0]
+        # Where our own reader is slow, the job's last words stand there still: of each stream what a pipe holds.
+        if is_over and (not ready or late >= 2 * CHUNK):
             return
-        wait = LOOK_SECONDS if ended_at is None else 0.05
-        for descriptor in select.select(list(streams.reading), [], [], wait)[0]:
+        for descriptor in ready:
             chunk = _read(descriptor)
+            late += len(chunk) if is_over else 0
             if not chunk:
                 streams.close_reading(descriptor)
                 continue

@@ -113,5 +113,5 @@ def _read(path: Path) -> Left | None:
         said = json.loads(path.read_text(encoding="utf-8"))
         requests = [Request(each["what"], each["key"], dict(each["body"])) for each in said["requests"]]
         return Left(path, str(said["run"]), str(said.get("service", "")), requests)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None

@@ -78,9 +78,10 @@ class Sending:
     def _open(self, request: Request) -> bool:
         """The attempt of this key, which the recorder in the job may have opened before us."""
         try:
-            self._numbers[request.key] = self.client.start_attempt(self.run(), key=request.key, **request.body).number
+            started = self.client.start_attempt(self.run(), key=request.key, **request.body, warn=False)
         except AttemptWouldRestart:
             return False
+        self._numbers[request.key] = started.number
         return True
 
     def _end(self, request: Request) -> bool:

@@ -93,7 +93,7 @@ class Watcher:
         """What is to be said of those that are recorded as checkpoints of other runs; '' where none is."""
         others = Counter(each.run for each in self._state.known().values() if not self._is_own(each.run))
         told = [f"{count:,} belong to {self._what.project}/{run}" for run, count in sorted(others.items())]
-        return f"Of what lies there, {', '.join(told)}: recorded already, so not once more." if told else ""
+        return f"Of what lies there, {', '.join(told)}: there it is recorded, and nowhere else." if told else ""
 
     def _read_logs(self, client: Client) -> Iterator[Event]:
         curves = self._curves(client, self._what.run)

@@ -18,6 +18,11 @@ SAID: tuple[tuple[str, str], ...] = (
     ),
     (
         "nccl-timeout",
+        "[rank4]:[F ProcessGroupNCCL.cpp:1169] [PG 5 Rank 0] ProcessGroupNCCL's watchdog got stuck for 600 seconds "
+        "without making progress in monitoring enqueued collectives.",
+    ),
+    (
+        "nccl-timeout",
         "[E ProcessGroupNCCL.cpp:455] Some NCCL operations have failed or timed out. To avoid data inconsistency,",
     ),
     ("nccl-timeout", "RuntimeError: Rank 5 failed to pass monitoredBarrier in 600000 ms"),

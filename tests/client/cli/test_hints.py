@@ -82,6 +82,7 @@ def test_a_refused_line_is_named_by_its_number(cli: Cli, project: str) -> None:
         ("It belongs to a new attempt; PATCH amends tags, notes.", "It belongs to a new attempt."),
         ("A run named 'PUT x' is there. It stays.", "A run named 'PUT x' is there. It stays."),
         ("At 6:\n  step >\n       ^", "At 6:\n  step >\n       ^"),
+        ("GET /jobs tells. Is the name right?", "Is the name right?"),
         ("POST it.", "POST it."),
         ("", ""),
     ],

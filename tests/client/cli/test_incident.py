@@ -132,3 +132,13 @@ def test_receipts_and_incidents_through_the_client(live: Client, run: Run) -> No
     made = [live.open_incident(run, cause="power") for _ in range(3)]
     assert [each.id for each in live.list_incidents(run=run, cause="power", limit=2)] == [made[2].id, made[1].id]
     assert live.patch_incident(made[0], open=False).state == "closed"
+
+
+def test_what_a_second_report_says_otherwise_is_said_with_the_way_to_change_it(cli: Cli, run: Run) -> None:
+    made = json.loads(cli("incident", "open", "--run", str(run), "--cause", "power", "--key", "k", "--json")[1])
+    code, _, aside = cli("incident", "open", "--run", str(run), "--cause", "link-flap", "--key", "k", "--node", "n7")
+    assert code == 0
+    assert f"Incident {made['id']}" in aside
+    assert "says otherwise of: cause, node. That was not changed" in aside
+    assert f"`cairn incident cause {made['id']} CAUSE`" in aside
+    assert "says otherwise" not in cli("incident", "open", "--run", str(run), "--cause", "power", "--key", "k")[2]

@@ -179,6 +179,7 @@ def test_the_shell_completes_commands_and_options() -> None:
 def test_a_bar_of_bytes_is_shown_on_a_terminal_once_it_takes_a_while(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     for is_terminal, patience, shown in ((True, 0.0, True), (True, 60.0, False), (False, 0.0, False)):
         monkeypatch.setattr(sys.stderr, "isatty", lambda answer=is_terminal: answer)
         monkeypatch.setattr(progress, "PATIENCE_SECONDS", patience)

@@ -97,6 +97,23 @@ def test_a_search_that_was_stopped_goes_on_where_it_was(live: Client, project: s
     assert steps.count("1600") == 1
 
 
+def test_an_evaluation_of_the_whole_benchmark_is_a_score_and_one_of_a_part_is_not(
+    live: Client, project: str, cli: Cli, tmp_path: Path
+) -> None:
+    trained(live, project)
+    whole = EVALUATE.replace("int(items)", "1319 if step == 1600 else int(items)")
+    evaluate, _ = command(tmp_path, body=whole)
+    search = ("why", f"{project}/7b@0", f"{project}/7b@3200", "--bisect", "--benchmark", "gsm8k")
+    code, _, err = cli(*search, "--eval", evaluate, "--most", "2")
+    assert code == 1, err
+    assert "gsm8k of 7b · 1 · 1600: 0.5, recorded as a score of it." in err
+    assert "gsm8k of 7b · 1 · 800: 0.6 of 240 items, kept with the search and not as a score" in err
+    found = {each.step: live.list_scores(each.id) for each in live.iter_checkpoints(filter=f"project = '{project}'")}
+    (score,) = found[1600]
+    assert (score.value, score.n_samples, score.stderr, score.n_shot) == (0.5, 1319, 0.0135, 5)
+    assert found[800] == ()
+
+
 def test_interrupting_an_evaluation_records_nothing_of_it(
     live: Client, project: str, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from cairn.recorder import Recorder, Silent, engine
 from cairn.spool.backlog import Backlog
 from cairn.spool.places import roots, spool_folders
 
+from registry.names import run_name
 from tests.client.recorder.jobs import HEAD
 from tests.client.test_import import least_seconds, run_python
 from tests.client.until import LATEST, until
@@ -44,6 +45,31 @@ def written(run: Recorder | Silent) -> list[dict[str, Any]]:
     folder = run._engine.writer.folder
     assert folder is not None
     return [each.record for each in Backlog(folder).records()]
+
+
+def test_a_path_is_recorded_whole_and_an_empty_one_is_no_folder(
+    said: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = cairn.start("p", "r", capture=False)
+    for step, path in enumerate(("a/../b", "file:///ckpt/a%20b", "s3://b/1", ["x", "s3://b/2"])):
+        run.saved(path, step=step)
+    assert not any("path" in each for each in said)
+    run.saved("", step=8)
+    run.saved(" ", step=9)
+    found = {each["step"]: each["paths"] for each in records(run) if each["kind"] == "saved"}
+    here = str(tmp_path)
+    assert [found[step] for step in range(4)] == [[f"{here}/b"], ["/ckpt/a b"], ["s3://b/1"], [f"{here}/x", "s3://b/2"]]
+    assert found[8] == found[9] == []
+    until(lambda: any("'path' could not be kept" in each for each in said))
+
+
+def test_an_option_that_start_does_not_know_ends_no_training(said: list[str]) -> None:
+    """A script that was written for another version."""
+    run = cairn.start("p", "r", capture=False, owner="ana", colour="red")
+    first = next(each for each in records(run) if each["kind"] == "start")
+    assert (first["owner"], "colour" in first) == ("ana", False)
+    assert any("knows no option 'colour'" in each for each in said)
 
 
 def test_nothing_that_is_handed_over_raises(said: list[str]) -> None:
@@ -171,3 +197,10 @@ def test_starting_costs_an_import_little_and_pulls_in_nothing_heavy() -> None:
     assert least_seconds("import cairn; cairn.start") < 0.150
     heavy = ("torch", "numpy", "urllib3", "click", "wandb", "mlflow")
     assert run_python(f"import sys, cairn; cairn.start; print([n for n in {heavy} if n in sys.modules])") == "[]"
+
+
+@pytest.mark.parametrize("said", ["caf\u00e9 7b", "cafe\u0301 7b", "  caf\u00e9\n7b ", "\u200b caf\u00e9 7b"])
+def test_a_run_has_the_name_here_that_the_service_keeps(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    """What waits on this host is found again by the run's name."""
+    monkeypatch.setenv("CAIRN_DRILL", "p/r@1")  # nothing is recorded
+    assert cairn.start("p", said).run == run_name(said.replace("\u200b", "").replace("\n", " ")) == "caf\u00e9 7b"

@@ -445,13 +445,14 @@ def test_a_refused_record_is_set_aside_with_its_reason_and_the_rest_goes_on(
     assert not run.flush(LATEST)  # not everything reached the registry
     standing = run._engine.standing()
     assert (standing.refused, standing.waiting) == (1, 0)
-    assert [key[1] for key in sorted(checkpoints(live, project))] == [1, 2, 4, 5]
+    found = {key[1]: len(raw["scores"]) for key, raw in checkpoints(live, project).items()}
+    assert found == {1: 1, 2: 1, 3: 0, 4: 1, 5: 1}  # only the score was refused, not the save that it came with
     (path,) = (spool / "refused").glob("*.json")
     kept = json.loads(path.read_text())
     assert kept["record"]["step"] == 3
     assert kept["problem"]["errors"]
     engine.shut_down(LATEST)
-    assert len([each for each in said if "refused a record" in each]) == 1
+    assert len([each for each in said if "refused part of a record (scores.0; saved, step 3)" in each]) == 1
 
 
 def test_a_description_that_is_refused_does_not_cost_the_checkpoints(live: Client, project: str, spool: Path) -> None:

@@ -115,6 +115,54 @@ with other._engine._pace.hurried():
     assert cli("spool", "list")[0] == 1
 
 
+def without_a_word(project: str, run: str, **said: object) -> str:
+    """A job that saves step 1 and ends without having said what it loaded."""
+    return f"cairn.start({project!r}, {run!r}, capture=False, **{said!r}).saved(step=1)\n"
+
+
+def test_a_word_for_one_run_is_not_said_of_another(
+    live: Client, project: str, cli: Cli, spool: Path, service: tuple[str, Path]
+) -> None:
+    for name in ("r", "other"):
+        live.register_checkpoint(live.create_run(project, name), 1000)
+        assert run_job(without_a_word(project, name), environment(*service, spool)).returncode == 0
+    for word in (("--restart",), ("--resumed-from", "1")):
+        code, _, err = cli("spool", "flush", *word)
+        assert (code, f"one of {project}/other, {project}/r." in err) == (2, True), err
+    assert [len(live.list_attempts(live.find_run(project, name))) for name in ("r", "other")] == [1, 1]
+    assert cli("spool", "flush", "--restart", "--run", f"{project}/r")[0] == 0
+    assert [len(live.list_attempts(live.find_run(project, name))) for name in ("r", "other")] == [2, 1]
+    code, _, err = cli("spool", "flush")
+    assert code == 1
+    assert f"cairn spool flush --run {project}/other --restart" in err
+    assert cli("spool", "flush", "--restart")[0] == 0  # only one is left that it could mean
+    assert cli("spool", "list")[0] == 1
+
+
+def test_of_two_runs_of_one_process_a_word_is_said_of_one(
+    live: Client, project: str, cli: Cli, spool: Path, service: tuple[str, Path]
+) -> None:
+    for name in ("r", "other"):
+        live.register_checkpoint(live.create_run(project, name), 1000)
+    code = without_a_word(project, "r") + without_a_word(project, "other")
+    assert run_job(code, environment(*service, spool)).returncode == 0
+    assert cli("spool", "flush", "--restart", "--run", f"{project}/other")[0] == 1
+    assert [len(live.list_attempts(live.find_run(project, name))) for name in ("r", "other")] == [1, 2]
+
+
+def test_a_word_takes_the_place_of_an_origin_that_nobody_knows(
+    live: Client, project: str, cli: Cli, spool: Path, service: tuple[str, Path]
+) -> None:
+    live.register_checkpoint(live.create_run(project, "r"), 1000)
+    unknown = without_a_word(project, "r", resumed_from="nosuchcheckpt")
+    assert run_job(unknown, environment(*service, spool)).returncode == 0
+    code, _, err = cli("spool", "flush")
+    assert (code, "is not known to the service" in err) == (1, True), err
+    assert cli("spool", "flush", "--restart")[0] == 0
+    second = live.list_attempts(live.find_run(project, "r"))[1].raw
+    assert (second["resumed_from"], second["restart"]) == (None, True)
+
+
 def test_a_person_may_say_afterwards_what_was_loaded_while_the_job_runs(
     live: Client, project: str, cli: Cli, spool: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

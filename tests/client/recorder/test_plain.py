@@ -128,8 +128,20 @@ def test_what_holds_itself_or_too_much_ends() -> None:
         plain = Plain()
         json.dumps(plain.of(value), allow_nan=False)
         assert plain.left_out
+        assert "the rest of the whole" in plain.left_out or value in (endless, deep)
     with pytest.raises(TooMuch):
         Plain(10, strict=True).of(list(range(100)))
+
+
+def test_of_a_config_no_more_is_kept_than_the_service_takes() -> None:
+    """It refuses one of more than 20,000 paths whole, however few of them say anything."""
+    many = {"x": 1, "n": {str(each): each for each in range(3 * MAX_NODES)}, "after": {"lr": 1}}
+    plain = Plain()
+    kept = plain.of(many, "config")
+    assert kept["x"] == kept["n"]["1"] == 1
+    assert "after" not in kept
+    assert len(kept["n"]) < MAX_NODES
+    assert plain.left_out == ["the rest of config.n", "the rest of config"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from cairn import Client, Invalid, Retries
 from cairn.client import Client as AnyClient
 from cairn.errors import NotFound
 from cairn.replicas import replica
-from cairn.resume import Choice, NothingToResume, choose, state
+from cairn.resume import Choice, NothingToResume, choose, choosing, state
+from cairn.resume.choosing import CANDIDATES
 from cairn.types import Run
 
 from tests.client.conftest import Cli, FaultServer, Reply
@@ -117,6 +118,32 @@ def test_the_next_copy_is_taken_before_an_older_checkpoint(saver: Saver, tmp_pat
     choice = saver.choose()
     assert (choice.path, choice.step) == (str(far), 2000)
     assert "cannot be read here" in choice.fallbacks[0].why
+
+
+def test_however_many_are_gone_the_newest_that_can_be_read_is_found(
+    cli: Cli, saver: Saver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More than the service proposes at once."""
+    oldest = saver.save(1)
+    gone = [
+        {"project": saver.run.project, "run": saver.run.name, "step": step, "pieces": PIECES}
+        | {"replicas": [{"uri": str(tmp_path / "gone" / str(step)), "tier": "shared"}]}
+        for step in range(2, 2 * CANDIDATES + 3)
+    ]
+    saver.client.register_batch(gone)
+    choice = saver.choose()
+    assert (choice.path, len(choice.fallbacks)) == (str(oldest), len(gone))
+    assert [each.what.partition(" on ")[0] for each in choice.fallbacks[:2]] == ["7b · 1 · 22", "7b · 1 · 21"]
+    code, out, err = cli("resume", "--run", name(saver))
+    assert (code, out) == (0, f"{oldest}\n")
+    assert err.count("Passed over") == 1
+    assert f"and {len(gone) - 1} more for the same reason." in err
+    shutil.rmtree(oldest)
+    with pytest.raises(NothingToResume, match=r"No copy of 22 checkpoints can be read .* 7b · 1 · 22 on shared"):
+        saver.choose()
+    monkeypatch.setattr(choosing, "LOOK_SECONDS", -1.0)
+    with pytest.raises(NothingToResume, match=r"No copy of 10 checkpoints .*older ones were not looked at any more"):
+        saver.choose()
 
 
 def test_of_several_nodes_none_takes_what_lies_on_its_own_disk(
@@ -312,6 +339,7 @@ def test_without_the_registry_the_folder_of_the_last_success_is_scanned(
     code, out, err = cli("resume", "--run", name(saver))
     assert (code, out) == (0, f"{newer}\n"), err
     assert err.count("The registry cannot be reached") == 1
+    assert "is CAIRN_URL right?).\n" in err
     assert "superseded or suspect is not known" in err
     code, out, _ = cli("resume", "--run", saver.run.id, "--json")
     told = json.loads(out)

@@ -8,13 +8,15 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cairn import Client
+from cairn import CairnError, Client
 from cairn.replicas import replica
-from cairn.resume import Choice, NothingToResume, choose
-from cairn.resume.waiting import send_waiting
+from cairn.resume import Choice, NothingToResume, choose, waiting
+from cairn.resume.waiting import Left, send_waiting
 from cairn.spool.census import held_here
+from cairn.spool.delivery import Delivery
 
 from tests.client.conftest import Cli
 from tests.client.program import CAIRN, PATIENT
@@ -134,6 +136,7 @@ def test_a_start_again_loads_what_was_saved_a_moment_before_the_kill(
     command = [*PATIENT, "exec", "--run", f"{trainer.project}/r", *options, "--", *started]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LATEST, check=False)
     assert (done.returncode, done.stdout) == (0, path + "\n"), done.stderr
+    assert "not taken over" not in done.stderr  # the supervisor and the recorder tell of one attempt
     attempts = live.list_attempts(live.find_run(trainer.project, "r"))
     assert [each.state for each in attempts] == ["failed", "finished"]
     assert attempts[1].raw["resumed_from"]["step"] == 50
@@ -167,8 +170,11 @@ def test_exec_asks_for_the_pieces_that_it_is_told(
 
 @pytest.fixture
 def undecided(trainer: Trainer, live: Client) -> Trainer:
-    """Records that the service does not take without a person's word: they name a checkpoint that is not there."""
-    trainer.killed(650, resumed_from="nosuchcheckpt")
+    """Records that cannot be sent: the disk has lost the line in which their execution began."""
+    trainer.killed(650)
+    for path in trainer.spool.glob("*/records-*.log"):
+        lines = path.read_bytes().splitlines(keepends=True)
+        path.write_bytes(b"".join(each for each in lines if b'"capture":' not in each))
     return trainer
 
 
@@ -250,6 +256,66 @@ def test_hosts_agree_on_what_one_of_them_had_still_to_send(
     own = choose(live, run, launch=launch("trained"))
     quick.join(LATEST)
     assert [each.step for each in (own, *found)] == [650, 650]
+
+
+@pytest.mark.parametrize("patiently", [True, False])
+def test_what_only_the_service_can_judge_waits_as_long_as_records_go_out(
+    trainer: Trainer, live: Client, monkeypatch: pytest.MonkeyPatch, patiently: bool
+) -> None:
+    """The records start to go out once the first wait is over."""
+    trainer.killed(200, 650)
+    is_over, looks, real = threading.Event(), list[int](), waiting.left_here
+
+    def look(run: str, service: str = "") -> Left:
+        looks.append(1)
+        if len(looks) > 2:
+            ended(LATEST)
+        found = real(run, service)
+        if len(looks) == 2:
+            is_over.set()
+        return found
+
+    def ended(seconds: float) -> None:
+        for each in threading.enumerate():
+            if each.name == "cairn-resume":
+                each.join(seconds)
+
+    step = Delivery.step
+    monkeypatch.setattr(Delivery, "step", lambda self: is_over.wait(LATEST) and step(self))
+    monkeypatch.setattr(waiting, "left_here", look)
+    left = send_waiting(live, f"{trainer.project}/r", 0.01, patiently=patiently)
+    ended(LATEST)
+    assert (left.unsent == 0, left.sent) == ((True, 2) if patiently else (False, 0))
+
+
+@pytest.mark.parametrize(
+    ("known", "patiently"),
+    [({}, False), ({"rto_seconds": 600.0}, True), ({"config": {"seed": 1}}, True), ({"launch": launch("one")}, True)],
+)
+def test_who_cannot_take_an_unsent_save_is_the_one_who_waits_for_it(
+    trainer: Trainer, live: Client, monkeypatch: pytest.MonkeyPatch, known: dict[str, Any], patiently: bool
+) -> None:
+    asked = []
+
+    def sending(client: Client, run: str, *, patiently: bool) -> Left:
+        asked.append(patiently)
+        return Left()
+
+    trainer.killed(200)
+    monkeypatch.setattr("cairn.resume.choosing.send_waiting", sending)
+    with pytest.raises(CairnError):
+        choose(live, f"{trainer.project}/r", **known)
+    assert asked == [patiently]
+
+
+def test_a_sender_that_sends_nothing_more_is_not_waited_for() -> None:
+    counts, over = iter([9, 7, 7]), threading.Event()
+    sender = threading.Thread(target=over.wait, args=(LATEST,))
+    sender.start()
+    waiting.join_while_it_gets_on(sender, 0.001, lambda: next(counts))
+    assert (list(counts), sender.is_alive()) == ([], True)
+    over.set()
+    sender.join(LATEST)
 
 
 # ---- without the registry

@@ -19,6 +19,8 @@ from cairn.spool.adopted import adopt
 from cairn.spool.backlog import Backlog
 from cairn.spool.writer import SpoolWriter
 
+from tests.client.until import LATEST
+
 
 @pytest.fixture
 def said() -> list[str]:
@@ -103,8 +105,9 @@ def test_large_spools_are_split_into_files_and_read_as_one(
 
 
 def test_a_folder_that_cannot_be_written_is_warned_of_once_and_costs_no_record(
-    tmp_path: Path, said: list[str], open_spool: Callable[..., SpoolWriter]
+    tmp_path: Path, said: list[str], open_spool: Callable[..., SpoolWriter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(writers, "RETRY_SECONDS", LATEST)  # each try would warn
     blocked = tmp_path / "file"
     blocked.write_text("no folder can be made below a file")
     spool = open_spool(blocked / "spool")

@@ -1,17 +1,12 @@
-"""Signals as a shell in the foreground leaves them."""
+"""Where supervisors of these tests keep what they cannot send."""
 
-import signal
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 
-@pytest.fixture(autouse=True)
-def _no_signal_is_ignored() -> Iterator[None]:
-    """Under `nohup` or in a shell's background some are, and whatever a test starts would ignore them too."""
-    ignored = [each for each in (signal.SIGINT, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_IGN]
-    for each in ignored:
-        signal.signal(each, signal.SIG_DFL)
-    yield
-    for each in ignored:
-        signal.signal(each, signal.SIG_IGN)
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CAIRN_SPOOL", str(tmp_path / "spool"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path

@@ -10,7 +10,7 @@ import pytest
 from cairn import Client
 from cairn.supervise.leftovers import end_leftovers, left_running
 
-from tests.client.supervise.test_exec import home, run, script  # noqa: F401 - home is a fixture
+from tests.client.supervise.jobs import run, script
 from tests.client.until import LATEST, until
 
 # A launcher that is killed while its worker, in a session of its own, trains on; the second start looks for it.

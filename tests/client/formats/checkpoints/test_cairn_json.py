@@ -186,7 +186,7 @@ def test_identity_is_never_left_out(missing: str) -> None:
         (b"[]", "which version"),
         (b'{"cairn": true}', "which version"),
         (b'{"cairn": "1"}', "which version"),
-        (b'{"cairn": 2}', "Update the client"),
+        (b'{"cairn": 3}', "Update the client"),
         (b'{"cairn": 1, "project": "a", "project": "b"}', "stands twice"),
         (b'{"cairn": 1, "step": NaN}', "step"),
         (b'{"cairn": 1, "config": {"a": 1e999}}', "not finite"),

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cairn.bisecting.command import Placeholders, Template, path_of, run_command
-from cairn.bisecting.outcome import read_outcome
+from cairn.bisecting.outcome import Outcome, read_outcome
 from cairn.client import Client
 from cairn.errors import CairnError
-from cairn.types import Bisect, NextEvaluation
+from cairn.types import Bisect, CheckpointRef, NextEvaluation
 
 Say = Callable[[str], None]
 
@@ -88,5 +88,15 @@ def _told(
     outcome = read_outcome(folder, bisect)
     # Of n items the service knows better what they are worth than a standard error that is blind to the pairing.
     stderr = outcome.stderr if outcome.n_samples is None else None
-    say(f"{bisect.benchmark} of {checkpoint}: {outcome.value:.4g}.")
+    say(f"{bisect.benchmark} of {checkpoint}: {outcome.value:.4g}{_kept(client, bisect, checkpoint, outcome)}.")
     return client.observe(bisect, checkpoint, outcome.value, stderr=stderr, n_samples=outcome.n_samples)
+
+
+def _kept(client: Client, bisect: Bisect, checkpoint: CheckpointRef, outcome: Outcome) -> str:
+    """Records a score of the whole benchmark for the checkpoint. One of a part is no such score: it would stand beside
+    whole ones as if it were one, so that it is kept with the search alone."""
+    if outcome.is_whole(bisect.benchmark_items):
+        client.record_scores(checkpoint, [outcome.score.to_wire()])
+        return ", recorded as a score of it"
+    of = "" if outcome.n_samples is None else f" of {outcome.n_samples:,} items"
+    return f"{of}, kept with the search and not as a score: it is not known to be of the whole benchmark"

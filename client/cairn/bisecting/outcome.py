@@ -20,6 +20,11 @@ class Outcome:
     value: float
     stderr: float | None
     n_samples: int | None
+    score: EvalScore
+
+    def is_whole(self, items: int | None) -> bool:
+        """Whether it is of the whole benchmark, which has so many items."""
+        return items is not None and self.n_samples is not None and self.n_samples >= items
 
 
 def read_outcome(folder: Path, asked: Bisect) -> Outcome:
@@ -34,7 +39,7 @@ def read_outcome(folder: Path, asked: Bisect) -> Outcome:
     best = max(named, key=lambda each: (each.n_samples or 0, each.stderr is not None))
     if not math.isfinite(best.value):
         raise NoOutcome(f"{asked.benchmark} is {best.value}: that is no score to compare.", code="not-sendable")
-    return Outcome(best.value, best.stderr, best.n_samples)
+    return Outcome(best.value, best.stderr, best.n_samples, best)
 
 
 def _is_asked(score: EvalScore, asked: Bisect) -> bool:

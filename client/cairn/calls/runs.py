@@ -1,5 +1,6 @@
 """Projects, runs and their attempts."""
 
+import logging
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -8,6 +9,8 @@ from cairn.calls.base import Calls, CheckpointLike, RunLike, answer_items, given
 from cairn.errors import NotFound
 from cairn.reading import build
 from cairn.types import Attempt, Project, ProjectPage, Run, RunPage
+
+_log = logging.getLogger("cairn")
 
 
 class RunCalls(Calls):
@@ -35,10 +38,12 @@ class RunCalls(Calls):
         tags: Mapping[str, Any] | None = None,
         trackers: Sequence[Mapping[str, Any]] | None = None,
         started_at: Any = None,
+        warn: bool = True,
     ) -> Run:
         """The run of that project and name, made where it is absent: safe to call at every start of a job.
 
-        The project must be there: `create_project` makes it.
+        The project must be there: `create_project` makes it. What an earlier start said otherwise stays: the run's
+        `not_applied` names it, and a warning is logged unless `warn` is False.
         """
         body = given(
             project=project,
@@ -53,7 +58,10 @@ class RunCalls(Calls):
             trackers=trackers,
             started_at=started_at,
         )
-        return build(Run, self._send("POST", "/runs", body, idempotent=True))
+        run = build(Run, self._send("POST", "/runs", body, idempotent=True))
+        if warn:
+            _warn(f"run {run}", run.not_applied)
+        return run
 
     def get_run(self, run: RunLike) -> Run:
         return self._get(Run, f"/runs/{segment(id_of(run))}")
@@ -90,8 +98,10 @@ class RunCalls(Calls):
         layout: Mapping[str, Any] | None = None,
         nodes: Sequence[str] | None = None,
         started_at: Any = None,
+        warn: bool = True,
     ) -> Attempt:
-        """A new execution of the run. The same `key` (a job id, say) gives the same attempt again.
+        """A new execution of the run. The same `key` (a job id, say) gives the same attempt again; what was said
+        otherwise then is logged as a warning, unless `warn` is False.
 
         Raises `AttemptWouldRestart` on a run with committed checkpoints, unless `resumed_from` (a checkpoint
         or `{run, attempt, step, kind}`) or `restart=True` says what is meant.
@@ -114,7 +124,10 @@ class RunCalls(Calls):
             started_at=started_at,
         )
         path = f"/runs/{segment(id_of(run))}/attempts"
-        return build(Attempt, self._send("POST", path, body, idempotent=True))
+        attempt = build(Attempt, self._send("POST", path, body, idempotent=True))
+        if warn:
+            _warn(f"attempt {attempt.number}", attempt.not_applied)
+        return attempt
 
     def list_attempts(self, run: RunLike) -> tuple[Attempt, ...]:
         """Every attempt of the run, in order."""
@@ -124,3 +137,9 @@ class RunCalls(Calls):
         """Amends `state, ended_at, exit_code, heartbeat_at, step, nodes`; None removes a value."""
         path = f"/runs/{segment(id_of(run))}/attempts/{int(number)}"
         return build(Attempt, self._send("PATCH", path, changes, idempotent=True))
+
+
+def _warn(what: str, not_applied: Sequence[str]) -> None:
+    if not_applied:
+        named = ", ".join(not_applied[:8]) + (f" and {len(not_applied) - 8} more" if len(not_applied) > 8 else "")
+        _log.warning("cairn: %s was started before and stays as it was said then; not taken over: %s", what, named)

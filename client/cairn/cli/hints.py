@@ -21,8 +21,9 @@ HINTS = {
     "job-not-found": "`cairn import mlflow` and `cairn import wandb --project` print the id of their job.",
     "tracker-link-not-found": "`cairn link PROJECT/RUN` shows a run's links with their ids.",
     "batch-in-conflict": "What is recorded stays as it is; what is left out now and was said then differs, too. "
-    "`cairn evals` adds scores to it; what was saved after going "
-    "back in steps belongs to a new attempt, which the job begins (client.start_attempt): then say --attempt.",
+    "`cairn record PROJECT/RUN@STEP --path ...` adds a copy to it, also --score, --tag or another --loss; what was "
+    "saved after going back in steps belongs to a new attempt, which the job begins (client.start_attempt): then say "
+    "--attempt.",
     "unauthenticated": "`cairn login` saves a token for this service; a job gets one in CAIRN_TOKEN. "
     "`cairn-server token create NAME`, on the service's machine, makes one.",
     "scope-missing": "`cairn-server token create NAME --scope write`, on the service's machine, makes another token.",
@@ -76,7 +77,8 @@ def without_api(text: str) -> str:
     kept = [part for part in parts if not REQUEST.match(part)]
     if not kept or len(kept) == len(parts):
         return text  # as it stands, with its line breaks
-    return " ".join(kept).removesuffix(";").removesuffix(".") + "."
+    said = " ".join(kept).removesuffix(";").removesuffix(".")
+    return said if said.endswith("?") else f"{said}."
 
 
 def rewritten(error: CairnError, detail: str, errors: tuple[FieldProblem, ...]) -> CairnError:

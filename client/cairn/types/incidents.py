@@ -16,6 +16,7 @@ class Incident(Answer):
     """An event that cost training time. `state` is open, recovered or closed; None where something is not known.
 
     `checkpoint` is what the attempt had loaded; `suspect` says what to load instead where that is suspect.
+    `not_applied`: what a report said beside an incident that was known, and was not taken over.
     """
 
     id: str = field(metadata=TEXT)
@@ -48,6 +49,7 @@ class Incident(Answer):
     recovered_at: datetime | None = field(default=None, metadata=MOMENT)
     recovery_seconds: float | None = field(default=None, metadata=NUMBER)
     suspect: Mapping[str, Any] | None = field(default=None, metadata=MAPPING)
+    not_applied: tuple[str, ...] = field(default=(), metadata=TEXTS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,10 @@ class NextEvaluation(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Bisect(Answer):
-    """How a search stands. `next` is None where it is over, or nothing that can be evaluated would tell more."""
+    """How a search stands. `next` is None where it is over, or nothing that can be evaluated would tell more.
+
+    `benchmark_items`: how many items the whole benchmark has, where that is known.
+    """
 
     id: str = field(metadata=TEXT)
     done: bool = field(metadata=FLAG)
@@ -45,6 +48,7 @@ class Bisect(Answer):
     filter: str | None = field(default=None, metadata=TEXT)
     capability: str | None = field(default=None, metadata=TEXT)
     benchmarks: tuple[str, ...] = field(default=(), metadata=TEXTS)
+    benchmark_items: int | None = field(default=None, metadata=WHOLE)
     evaluations: tuple[Any, ...] = field(default=(), metadata=ITEMS)
     skipped: tuple[Any, ...] = field(default=(), metadata=ITEMS)
     why: str = field(default="", metadata=TEXT)

@@ -38,7 +38,7 @@ class Onset(Answer):
 class Spike(Answer):
     """The newest spike of the loss: rewind to the checkpoint of `rewind_to`, skip the data of the ranges `skip`.
 
-    `attempt` is what a new attempt says of itself (see `Client.start_attempt`); None where nothing can be loaded.
+    `attempt` is what a new attempt says of itself (see `Client.start_attempt`); None: none is needed.
     """
 
     sentence: str = field(default="", metadata=TEXT)

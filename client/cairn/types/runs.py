@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from cairn.reading import ITEMS, MAPPING, MOMENT, NUMBER_LIST, TEXT, WHOLE, many
+from cairn.reading import ITEMS, MAPPING, MOMENT, NUMBER_LIST, TEXT, TEXTS, WHOLE, many
 from cairn.types.base import Answer
 
 
@@ -23,7 +23,10 @@ class ProjectPage(Answer):
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Answer):
-    """One training job, across restarts. `project` is a name."""
+    """One training job, across restarts. `project` is a name.
+
+    `not_applied`: what `create_run` gave and the run says otherwise, since an earlier start said so first.
+    """
 
     id: str = field(metadata=TEXT)
     name: str = field(default="", metadata=TEXT)
@@ -36,6 +39,7 @@ class Run(Answer):
     tags: Mapping[str, Any] = field(default_factory=dict, metadata=MAPPING)
     trackers: tuple[Any, ...] = field(default=(), metadata=ITEMS)
     started_at: datetime | None = field(default=None, metadata=MOMENT)
+    not_applied: tuple[str, ...] = field(default=(), metadata=TEXTS)
 
     def __str__(self) -> str:
         return f"{self.project}/{self.name}"
@@ -58,6 +62,7 @@ class Attempt(Answer):
     """One execution of a run between two starts.
 
     In lists, `saved_step` is the last step of which a checkpoint is recorded, `reached_step` the last that is known.
+    `not_applied`: what a second `start_attempt` of the same key gave and the first said otherwise.
     """
 
     id: str = field(metadata=TEXT)
@@ -69,6 +74,7 @@ class Attempt(Answer):
     heartbeat_at: datetime | None = field(default=None, metadata=MOMENT)
     saved_step: int | None = field(default=None, metadata=WHOLE)
     reached_step: int | None = field(default=None, metadata=WHOLE)
+    not_applied: tuple[str, ...] = field(default=(), metadata=TEXTS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -245,5 +245,12 @@ def _say_done(done: Incident, as_json: bool) -> None:
         print_json(done.raw)
         return
     say(f"Incident {done.id} of {_run_name(done)}: {done.cause_title or done.cause}, {done.state}.")
+    if done.not_applied:
+        names = ", ".join(name.replace("_", " ") for name in done.not_applied)
+        say(
+            f"This interruption was recorded before, and says otherwise of: {names}. That was not changed; "
+            f"`cairn incident cause {done.id} CAUSE` names another cause, --node and --note beside it. "
+            "One that struck at another time is recorded with --at."
+        )
     if done.cause_family == "other":
         say(f"{done.cause!r} is no cause that the service knows: it is counted by itself. Known are {KNOWN}.")

@@ -1,5 +1,6 @@
 """`cairn resume`: the path that a launch script loads."""
 
+import re
 import socket
 from typing import Any
 
@@ -16,6 +17,7 @@ from cairn.transport import Retries
 
 # A launch waits for this: each call ends within 16 s, the fall back to a scan included.
 TIMEOUT_SECONDS = 5.0
+NUMBERS = re.compile(r"\d[\d,]*")
 QUICK = Retries(count=2, wait_seconds=6.0)
 
 
@@ -101,13 +103,14 @@ def resume(
 
 
 class _Briefly:
-    """Says why checkpoints were passed over: one reason of many in a row is said once, and the others are counted."""
+    """Says why checkpoints were passed over: one reason of many in a row is said once, and the others are counted.
+    Reasons that differ in numbers alone (a step in a path, a size) are one."""
 
     def __init__(self) -> None:
         self._reason, self._alike = "", 0
 
     def __call__(self, text: str) -> None:
-        reason = text.partition(": ")[2]
+        reason = NUMBERS.sub("#", text.partition(": ")[2])
         if reason and reason == self._reason:
             self._alike += 1
             return

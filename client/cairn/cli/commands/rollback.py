@@ -13,7 +13,7 @@ from cairn.types import Candidate, RollbackAnswer, Served
 
 SHOWN = 5  # of what one filter left out
 # What filters are called here, where their name is no word.
-FILTERS = {"alias_target": "served now", "p_bad": "may be bad", "rto": "restore time"}
+FILTERS = {"alias_target": "served now", "p_bad": "may be bad", "size": "size unknown", "rto": "restore time"}
 # What loosens a filter here, where the service's words name no option.
 OPTIONS = {
     "time": "a later --before, an earlier --after",
@@ -22,6 +22,7 @@ OPTIONS = {
     "unscored": "no --watch",
     "p_bad": "no --watch",
     "spike": "--watch NAME",
+    "size": "no --rto",
     "rto": "a longer --rto",
 }
 # The capabilities of the service's benchmark table; any other word is a benchmark.

@@ -9,7 +9,16 @@ from cairn.cli.lazy import HintingGroup
 from cairn.cli.output import json_option, print_json, print_rows, say
 from cairn.client import Client
 from cairn.errors import CairnError
-from cairn.spool.flush import SpoolState, decide, flush, list_jobs, list_refused, list_spools, list_unfinished
+from cairn.spool.flush import (
+    SpoolState,
+    decide,
+    flush,
+    list_jobs,
+    list_refused,
+    list_spools,
+    list_unfinished,
+    waiting_runs,
+)
 from cairn.spool.resend import send_again
 from cairn.spool.service import is_same
 from cairn.spool.unfinished import Save
@@ -67,10 +76,17 @@ def list_command(as_json: bool) -> int:
 @click.option(
     "--forget", is_flag=True, help="Saves whose files are gone are forgotten, even where their storage may be away."
 )
+@click.option("--run", "run_", metavar="PROJECT/RUN", help="Only what is of this run.")
 @click.option("--spool", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Only this one.")
 @json_option
 def flush_command(
-    restart: bool, resumed_from: int | None, here: bool, forget: bool, folder: Path | None, as_json: bool
+    restart: bool,
+    resumed_from: int | None,
+    here: bool,
+    forget: bool,
+    run_: str | None,
+    folder: Path | None,
+    as_json: bool,
 ) -> int:
     """Send what processes that have ended left behind. Exit code 1: something waits for a decision, or is for another
     service.
@@ -79,19 +95,21 @@ def flush_command(
     somebody has removed is forgotten, and stays pending at the service.
 
     Records of an execution that neither said what it loaded nor shows it by its steps wait for --restart or
-    --resumed-from. One that still runs is told the same way and sends its records itself.
+    --resumed-from; where several runs do, name one with --run. One that still runs is told the same way and sends its
+    records itself.
     """
     if restart and resumed_from is not None:
         raise click.UsageError("Say --restart or --resumed-from, not both.")
     said: dict[str, object] = {}
     if restart or resumed_from is not None:
         said = {"restart": True} if restart else {"resumed_from": {"step": resumed_from}}
-        for each in list_spools():
-            if folder is None or each.folder.samefile(folder):
-                decide(each.folder, said)
     with Client() as client:
-        done = flush(client, only=folder, meant=said, here=here, forget=forget)
+        done = flush(client, only=folder, run=run_, here=here, forget=forget)
         url = client.url
+        if said:
+            _decide(said, run_, folder, url)
+            before, done = done, flush(client, only=folder, run=run_, meant=said, here=here, forget=forget)
+            done.follows(before)
     if as_json:
         kept = [{"spool": str(path), "why": why} for path, why in done.kept]
         counts = {name: getattr(done, name) for name in ("sent", "spools", "refused", "committed", "forgotten")}
@@ -112,6 +130,23 @@ def flush_command(
     if running := [each for each in list_spools() if each.is_alive and each.waiting]:
         say(f"{len(running)} more belong to processes that still run and send their records themselves.")
     return 1 if done.kept or done.elsewhere else 0
+
+
+def _decide(said: dict[str, object], run: str | None, folder: Path | None, url: str) -> None:
+    """Tells what waits for such a word, of one run only: it supersedes checkpoints."""
+    waiting = {each.folder: waiting_runs(each.folder) for each in list_spools() if each.why and _is_for(each, url)}
+    chosen = [each for each in waiting if folder is None or each.samefile(folder)]
+    jobs = [each.run for each in list_jobs() if folder is None and each.is_for(url)]
+    runs = {*jobs, *(name for each in chosen for name in waiting[each])}
+    if run is None and len(runs) > 1:
+        raise click.UsageError(f"That is said of one run: name it with --run, one of {', '.join(sorted(runs))}.")
+    for each in chosen:
+        if run in (None, *waiting[each]):
+            decide(each, said if run is None else {**said, "run": run})
+
+
+def _is_for(state: SpoolState, url: str) -> bool:
+    return not state.service or is_same(state.service, url)
 
 
 @spool.command("again")
@@ -135,6 +170,20 @@ def again_command(files: tuple[Path, ...], without_times: bool, as_json: bool) -
             say(f"{path} stays: {why}")
         click.echo(f"Sent {_records(sent)} that had been refused.")
     return 0 if sent and not left else 1
+
+
+@spool.command("discard")
+@click.argument("folders", nargs=-1, required=True, metavar="SPOOL...", type=click.Path(path_type=Path))
+def discard_command(folders: tuple[Path, ...]) -> int:
+    """Throw away what processes that have ended have left, unsent: the SPOOLs that `cairn spool list` names.
+
+    For records that nobody wants, such as those of a try. The files of checkpoints are not touched.
+    """
+    from cairn.spool.discard import discard
+
+    for folder in folders:
+        click.echo(f"Threw away {folder} with {_records(discard(folder))}.")
+    return 0
 
 
 def _records(count: int) -> str:

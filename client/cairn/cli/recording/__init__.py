@@ -1,0 +1,1 @@
+"""What `cairn record` sends: options, lines of standard input, and what is added to a recorded checkpoint."""

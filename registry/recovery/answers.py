@@ -77,26 +77,33 @@ class Served:
     terms: Terms
     sentence: str
     is_beaten: bool = False  # the first candidate scores better by more than the errors allow
+    is_best: bool = False  # it scores worse by more than they allow
 
 
 @dataclass(frozen=True, slots=True)
 class SpikeFound:
-    """The newest spike of the loss, and what undoes it: the checkpoint to load and the data to skip."""
+    """The newest spike of the loss of a run, and what undoes it: the checkpoint to load and the data to skip.
 
+    Where there is nothing to load, the run starts again from nothing, if that `is_needed`.
+    """
+
+    run_id: int
     spike: Spike
     curve: str
     rewind_to: CheckpointIdentity | None
     skip: tuple[tuple[int, int], ...]
     sentence: str
+    is_needed: bool = True
 
     @property
     def attempt(self) -> dict[str, Any] | None:
-        """What a new attempt says of itself: what it loads, which data it skips, and why."""
-        if self.rewind_to is None:
+        """What a new attempt says of itself: what it loads, which data it skips, and why; None: none is needed."""
+        if not self.is_needed:
             return None
+        start = {"restart": True} if self.rewind_to is None else {"resumed_from": to_text(self.rewind_to.id)}
         where = f"steps {self.spike.from_step} to {self.spike.to_step}"
         return {
-            "resumed_from": to_text(self.rewind_to.id),
+            **start,
             "reason": f"loss spike at {where}",
             "skip": [{"from": start, "to": end} for start, end in self.skip],
         }

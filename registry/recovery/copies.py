@@ -15,9 +15,11 @@ from registry.models import Replica, ReplicaPart
 from registry.recovery.restore_time import Measured, RestoreTime, needed_rate, restore_time
 from registry.types import Tier
 from registry.upsert import chunks
+from registry.wording import listed
 
 # Of copies whose time is unknown: shared first, the object store as the fallback, local disks last.
 TIER_ORDER: Final = {Tier.SHARED: 0, Tier.OBJECT: 1, Tier.LOCAL: 2}
+SOME: Final = 3  # hosts named in a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,13 +169,14 @@ def _out_of_reach(place: Place, wanted: Wanted) -> str:
     if not place.hosts:
         return "on whose disks it lies is not recorded"
     if wanted.hosts is None:
-        return f"whether {listed(place.hosts)} still runs is not known; name the hosts that are there"
+        return f"whether {still_running(place.hosts)} is not known; name the hosts that are there"
     if gone := place.hosts - wanted.hosts:
-        return f"{listed(gone)} is not among the hosts that are there"
+        verb = "is" if len(gone) == 1 else "are"
+        return f"{listed(sorted(gone), SOME)} {verb} not among the hosts that are there"
     if place.parts and wanted.is_resharded:
         return "each host holds only what its own ranks saved, and the layout changes"
     if not place.parts and len(wanted.hosts) > 1:
-        return f"only {listed(place.hosts)} can read it, and {len(wanted.hosts)} hosts are to load it"
+        return f"only {listed(sorted(place.hosts), SOME)} can read it, and {len(wanted.hosts)} hosts are to load it"
     return ""
 
 
@@ -218,10 +221,13 @@ def minutes(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def listed(names: Collection[str]) -> str:
-    """Some names for a sentence: the first three, and how many more."""
-    shown = sorted(names)
-    return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
+def about(seconds: float) -> str:
+    """'about 12 s'; 'less than 1 s' is rough enough as it stands."""
+    return f"about {minutes(seconds)}" if seconds >= 1 else minutes(seconds)
+
+
+def still_running(hosts: Collection[str]) -> str:
+    return f"{listed(sorted(hosts), SOME)} still {'runs' if len(hosts) == 1 else 'run'}"
 
 
 def tier_in_words(tier: str) -> str:

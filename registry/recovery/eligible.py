@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from registry.evals.percentiles import Booleans, Floats, Integers
+from registry.layout.resharding import CALLED
 from registry.models import Layout
 from registry.recovery.best_copies import BestCopies
 from registry.recovery.onset import SAFE
@@ -21,6 +22,7 @@ from registry.recovery.shown import Recorded
 from registry.recovery.spikes import LEAD_STEPS, Spike, cause_within
 from registry.snapshots import LayoutSpec
 from registry.types import PieceName, Presence
+from registry.wording import listed
 
 TRAINING: Final = "training"
 PRODUCTION: Final = "production"
@@ -45,6 +47,7 @@ IN_WORDS: Final = {
     "unscored": "no score that counts",
     "p_bad": "may be bad already",
     "spike": "too near a spike of the loss, or after it",
+    "size": "size of the copy unknown",
     "rto": "too slow to restore",
     "alias_target": "where the alias points now",
 }
@@ -63,7 +66,8 @@ LOOSEN: Final = {
     "unscored": "evaluate the newest checkpoints as the others were, or watch nothing",
     "p_bad": "evaluate the newest of them again, or watch nothing",
     "spike": "watch a benchmark or a capability: then evaluations decide, and not the loss",
-    "rto": "allow more time for the restore, or record the sizes of the copies",
+    "size": "record the sizes of the copies, or name no limit of time: without its size no copy can promise one",
+    "rto": "allow more time for the restore",
     "alias_target": "let the alias have another checkpoint to go back to",
 }
 
@@ -126,7 +130,8 @@ def judge(population: Population, copies: BestCopies, question: Question, *, wit
     refused[[row for row, each in fits.items() if not each.feasible]] = True
     exclude("layout", refused)
     if question.rto_seconds is not None:
-        exclude("rto", ~(copies.slow <= question.rto_seconds))  # an unknown time is late
+        exclude("size", np.isnan(copies.slow))
+        exclude("rto", copies.slow > question.rto_seconds)
     exclude("spike", _near_spike(population, question.spike, failed < 0))
     return Judged(names, failed, np.flatnonzero(failed < 0), fits)
 
@@ -222,6 +227,7 @@ def reason_of(
         "spike": lambda: _spiked(step, question.spike),
         "copy": lambda: copies.why_none(identity),
         "layout": lambda: judged.fits[row].words,
+        "size": lambda: "the size of its copy is unknown, so no restore time can be promised",
         "rto": lambda: _too_slow(float(copies.slow[row]), question.rto_seconds or 0.0),
     }
     return told[name]()
@@ -249,13 +255,13 @@ def _may_be_bad(question: Question, row: int, step: int) -> str:
 
 
 def _pieces_told(mode: str, pieces: Mapping[PieceName, Presence]) -> str:
-    missing = [piece for piece in NEEDED[mode] if pieces.get(piece) is not Presence.PRESENT]
-    said = ", ".join(f"{piece.value} is {pieces.get(piece, Presence.UNKNOWN).value}" for piece in missing)
-    return f"{mode} needs it whole, and {said}"
+    absent = [CALLED[piece] for piece in NEEDED[mode] if pieces.get(piece) is Presence.ABSENT]
+    unknown = [CALLED[piece] for piece in NEEDED[mode] if pieces.get(piece, Presence.UNKNOWN) is Presence.UNKNOWN]
+    said = [f"it lacks {listed(absent)}"] if absent else []
+    said += [f"nobody said whether it has {listed(unknown)}"] if unknown else []
+    return f"{mode} needs it whole, and {', and '.join(said)}"
 
 
 def _too_slow(slow: float, rto_seconds: float) -> str:
-    if np.isnan(slow):
-        return "the size of its copy is unknown, so no restore time can be promised"
     limit = f"{rto_seconds:.0f} s" if rto_seconds < 60 else f"{rto_seconds / 60:.1f} min"
     return f"a restore takes up to {slow / 60:.1f} min (95 %, assumed), over {limit}"

@@ -15,9 +15,11 @@ from sqlalchemy.orm import Session
 from registry.evals.columns import Column
 from registry.evals.normalise import TOP
 from registry.evals.score_table import read_columns
+from registry.recovery.bisected import bisects_on, from_bisects
 from registry.recovery.composite import Series, choose, combine, on_scale, sample_counts
+from registry.recovery.falls import Path
 from registry.recovery.onset import ESTABLISHED, LEAST_POINTS, Onset
-from registry.recovery.proven import Path, bisects_on, find_proven, from_bisects
+from registry.recovery.proven import find_proven
 from registry.recovery.run_scores import Scores, scores_of_runs
 from registry.recovery.watched import Watch, Watched, scan, scanned_points
 

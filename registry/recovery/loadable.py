@@ -19,6 +19,7 @@ from registry.recovery.reshape import degrees_of, saved_of
 from registry.snapshots import LayoutSpec, flatten
 from registry.types import PieceName, Presence
 from registry.upsert import chunks
+from registry.wording import listed
 
 # What going on without a piece costs.
 CONSEQUENCES: Final = {
@@ -140,7 +141,7 @@ def counter_broken(saved: Mapping[str, Any], config: Mapping[str, Any]) -> str:
         for each in diff_configs(saved, dict(flatten(config)))
         if each.change == "changed" and classify(each.path) == "data" and not _how_it_is_loaded(each.path)
     ]
-    return ", ".join(changes[:5]) + (f" and {len(changes) - 5} more" if len(changes) > 5 else "")
+    return listed(changes, 5)
 
 
 def _how_it_is_loaded(path: str) -> bool:

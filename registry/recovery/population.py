@@ -153,13 +153,6 @@ def _paths(
     return generations, own | served | ~beyond, superseded
 
 
-def live_path(seen: Population) -> Integers:
-    """The rows of the live path by step, oldest generation and attempt first; what was superseded tells nothing."""
-    alive = np.flatnonzero(seen.committed & ~seen.superseded)
-    order = np.lexsort((seen.attempts[alive], -seen.generations[alive], seen.steps[alive]))
-    return np.asarray(alive[order])
-
-
 # ---- what is held against single ones
 
 

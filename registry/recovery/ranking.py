@@ -12,6 +12,7 @@ import numpy as np
 
 from registry.evals.percentiles import Floats, Integers
 from registry.evals.verdict_words import Z_95
+from registry.recovery.restore_time import FIXED_SECONDS, LOAD_SECONDS
 from registry.wording import counted
 
 # [assumed] How likely a restore works, by the best evidence there is for the copy.
@@ -19,6 +20,8 @@ P_OK = MappingProxyType({"drill": 0.99, "verified hash": 0.95, "size only": 0.80
 _EVIDENCE = {"drill": "a passed drill", "failed": "a failed drill", "size only": "a drill that only read it"}
 PRIOR_WEIGHT = 20  # the assumed figure counts as this many restores: Beta(19, 1) for a verified hash
 LEAST_P_OK_PRODUCTION = 0.9
+
+LEAST_MINUTES = (FIXED_SECONDS + LOAD_SECONDS) / 60  # [assumed] of a restore, however small the copy is
 
 NO_FIGURE = "no comparable finite score to judge it by"
 
@@ -81,7 +84,10 @@ def choose_fallbacks(options: Sequence[TrainingOption], seconds_per_step: float)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lineup:
-    """Options as columns: steps, minutes to restore (NaN unknown), and the chance that a restore works."""
+    """Options as columns: steps, minutes to restore (NaN unknown), and the chance that a restore works.
+
+    What is fallen back on may be of unknown time: then the least that any restore takes counts for it.
+    """
 
     ids: Integers
     steps: Integers
@@ -97,6 +103,10 @@ class Lineup:
             np.array([p_ok(each.evidence, each.passed, each.failed) for each in options], float),
         )
 
+    @property
+    def at_least(self) -> Floats:
+        return np.where(np.isnan(self.minutes), LEAST_MINUTES, self.minutes)
+
     def fallbacks(self, seconds_per_step: float) -> Integers:
         """The place of what is taken when an option does not load; -1: nothing older is known.
 
@@ -105,12 +115,12 @@ class Lineup:
         run. For each p_ok the best so far in order of step: a run of 10,000 checkpoints is a few sums over columns.
         """
         order = np.lexsort((self.ids, self.steps))
-        steps, minutes, chances = self.steps[order], self.minutes[order], self.chances[order]
+        steps, minutes, chances = self.steps[order], self.at_least[order], self.chances[order]
         older = np.searchsorted(steps, steps, side="left")  # how many have a lower step
         at = steps * (seconds_per_step / 60)
         chosen, loss = np.full(len(order), -1, dtype=np.int64), np.full(len(order), np.inf)
         for chance in np.unique(chances).tolist():
-            cost = np.where((chances == chance) & ~np.isnan(minutes), minutes - at, np.inf)
+            cost = np.where(chances == chance, minutes - at, np.inf)
             least = np.minimum.accumulate(cost) if len(cost) else cost
             newest = np.maximum.accumulate(np.where(cost == least, np.arange(len(cost)), 0))
             place = newest[np.maximum(older - 1, 0)]
@@ -128,7 +138,7 @@ class Lineup:
         replay = np.maximum(0, at_step - self.steps) * (seconds_per_step / 60)
         has = fallbacks >= 0
         behind = np.where(has, self.steps[fallbacks], 0)
-        again = np.where(has, self.minutes[fallbacks], self.minutes)
+        again = np.where(has, self.at_least[fallbacks], self.minutes)
         extra = np.maximum(0, self.steps - behind) * (seconds_per_step / 60)
         return np.asarray(self.minutes + replay + (1 - self.chances) * (again + extra))
 
@@ -139,13 +149,14 @@ def expected_minutes(
     """The terms of E[min] = T_restore + replay + (1 - p_ok)(T_fallback + extra replay).
 
     With nothing older to fall back on, the run would be trained again from its start: all its steps are the extra.
-    Where the time of a restore is unknown, so is the expectation.
+    Where the time of a restore is unknown, so is the expectation; of a fallback the least that any takes is counted.
     """
     chance = p_ok(option.evidence, option.passed, option.failed)
     behind = fallback.step if fallback else 0
     extra = replay_minutes(behind, option.step, seconds_per_step)
     restore, replay = option.restore_minutes, replay_minutes(option.step, at_step, seconds_per_step)
-    again = (fallback.restore_minutes if fallback else restore) or 0.0
+    behind_restore = fallback.restore_minutes if fallback else restore
+    again = LEAST_MINUTES if behind_restore is None else behind_restore
     expected = None if restore is None else restore + replay + (1 - chance) * (again + extra)
     return {
         "expected_minutes": expected,
@@ -156,6 +167,7 @@ def expected_minutes(
         **_drills(option),
         "fallback_step": float(behind) if fallback else None,
         "fallback_minutes": again + extra,
+        "fallback_restore_minutes": behind_restore,
     }
 
 
@@ -201,7 +213,8 @@ def _minutes_told(terms: Terms) -> tuple[str, str, str]:
     back = terms["fallback_step"]
     behind = f"step {back:.0f}" if isinstance(back, float) else "the start of the run"
     chance = _chance_told(terms)
-    failing = f"If it does not load, {terms['fallback_minutes']:.0f} min more, from {behind}"
+    least = "at least " if terms["fallback_restore_minutes"] is None else ""
+    failing = f"If it does not load, {least}{terms['fallback_minutes']:.0f} min more, from {behind}"
     if terms["expected_minutes"] is None:
         told = f"The time to restore is unknown; then {terms['replay_minutes']:.0f} min of replay"
         return told, chance, failing
@@ -284,6 +297,14 @@ def rank_for_production(
     return ranked, refused
 
 
+def known_good_alone(option: ProductionOption) -> Ranked:
+    """The last known good, where no candidate has a figure: what is known of it is that it is from before the fall."""
+    told = "It has no comparable score to be ranked by: it stands here alone, as the last known good"
+    chance = p_ok(option.evidence, option.passed, option.failed)
+    reasons = (told, *([_not_proven(option)] if chance < LEAST_P_OK_PRODUCTION else ()))
+    return Ranked(option.id, 1, production_terms(option), reasons)
+
+
 def production_terms(option: ProductionOption) -> dict[str, float | str | None]:
     return {
         "lower_bound": None if option.composite is None else _lower_bound(option),
@@ -318,6 +339,10 @@ def _is_proven(option: ProductionOption) -> bool:
     return p_ok(option.evidence, option.passed, option.failed) >= LEAST_P_OK_PRODUCTION
 
 
+def _not_proven(option: ProductionOption) -> str:
+    return f"Not proven. {_chance_told(production_terms(option))}. Verify the copy or drill it before it serves"
+
+
 def _production_told(
     option: ProductionOption, bounds: Mapping[int, float], best: ProductionOption, rank: int
 ) -> tuple[str, ...]:
@@ -329,9 +354,7 @@ def _production_told(
         told = [f"{least}: its score is {composite} ± {100 * error:.1f}"]
     chance = p_ok(option.evidence, option.passed, option.failed)
     if chance < LEAST_P_OK_PRODUCTION:
-        told.append(
-            f"Not proven. {_chance_told(production_terms(option))}. Verify the copy or drill it before it serves"
-        )
+        told.append(_not_proven(option))
     return *told, _production_change(option, bounds, best, rank)
 
 

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from registry.checkpoints.detail import CheckpointDetail
 from registry.models import Attempt, Checkpoint
-from registry.recovery.copies import minutes
+from registry.recovery.copies import about
 from registry.recovery.population import seconds_per_step
 from registry.recovery.scope import scope_of_run
 from registry.types import CheckpointState
@@ -32,7 +32,7 @@ class Replay:
         told = f"{counted(self.steps, 'step')}, to step {self.at_step}"
         if self.seconds is None or self.seconds_per_step is None:
             return f"{told}; how long a step takes is not known"
-        return f"{told}, about {minutes(self.seconds)} at {self.seconds_per_step:.3g} s a step"
+        return f"{told}, {about(self.seconds)} at {self.seconds_per_step:.3g} s a step"
 
 
 def replay_of(session: Session, found: CheckpointDetail) -> Replay:

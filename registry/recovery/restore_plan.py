@@ -12,7 +12,17 @@ from registry.checkpoints.rows import CheckpointIdentity
 from registry.incidents.suspicion import Suspicion, suspect_copies_of, suspects_of
 from registry.layout.cells import Verdict
 from registry.layout.resharding import CALLED, COUNTER_HOLDS, NOT_SAME_SUMS, Compatibility
-from registry.recovery.copies import Option, Wanted, listed, minutes, read_places, tier_in_words, weigh_copies
+from registry.recovery.copies import (
+    SOME,
+    Option,
+    Wanted,
+    about,
+    minutes,
+    read_places,
+    still_running,
+    tier_in_words,
+    weigh_copies,
+)
 from registry.recovery.drills.evidence import Proof, Reliability, read_evidence
 from registry.recovery.loadable import Facts, compatibility_of, is_counter, mixed_moments, read_facts
 from registry.recovery.replay import Replay, replay_of
@@ -20,6 +30,7 @@ from registry.recovery.restore_time import ASSUMED, FIXED_SECONDS
 from registry.snapshots import LayoutSpec
 from registry.strict_json import special_name
 from registry.types import CheckpointState, PieceName, Presence
+from registry.wording import listed
 
 TRAINING: Final = (PieceName.WEIGHTS, PieceName.OPTIMIZER, PieceName.DATA_POSITION)
 ONE_DRILL: Final = "What is exact by its format still wants one passed drill for each version of the software"
@@ -125,10 +136,10 @@ def _sentence(obstacle: str, chosen: Option | None, copies: tuple[Option, ...], 
     if not copies:
         return "It cannot be restored: no copy of it is recorded."
     if chosen is None and (there := next((each for each in copies if each.awaits), None)) is not None:
-        hosts = listed(there.awaits)
         return (
-            f"Only {hosts} can load it, from {tier_in_words(there.place.tier)}, {there.place.uri}. "
-            f"Whether {hosts} still runs is not known here: name the hosts that are there."
+            f"Only {listed(sorted(there.awaits), SOME)} can load it, from {tier_in_words(there.place.tier)}, "
+            f"{there.place.uri}. "
+            f"Whether {still_running(there.awaits)} is not known here: name the hosts that are there."
         )
     if chosen is None:
         return f"No copy can be used. The nearest, on {tier_in_words(copies[0].place.tier)}: {copies[0].reason}."
@@ -136,7 +147,7 @@ def _sentence(obstacle: str, chosen: Option | None, copies: tuple[Option, ...], 
     if chosen.time is None:
         return f"{where}; how long that takes is unknown, since its size is."
     within = f", within the RTO of {minutes(rto)}" if rto is not None else ""
-    return f"{where}, in about {minutes(chosen.time.expected)} (95 %: {minutes(chosen.time.p95)}){within}."
+    return f"{where}, in {about(chosen.time.expected)} (95 %: {minutes(chosen.time.p95)}){within}."
 
 
 def _caveat(found: CheckpointDetail, fits: Compatibility) -> str:

@@ -22,6 +22,7 @@ from registry.recovery.ranking import (
     ProductionOption,
     Ranked,
     TrainingOption,
+    known_good_alone,
     rank_for_production,
     rank_lineup,
     surest,
@@ -102,7 +103,7 @@ def find_rollback_candidates(
             times_asked=asked.names_times,
             times_assumed=view.seen.assumed_times,
             considered=len(view.seen),
-            lead_steps=LEAD_STEPS if told.spike is not None else None,
+            lead_steps=LEAD_STEPS if told.spike is not None and told.spike.skip else None,
         ),
         judged_by=figures.made_of if figures is not None and mode != TRAINING else (),
         fallen=view.overlook.fallen if view.overlook is not None else (),
@@ -125,12 +126,11 @@ def _scope(session: Session, run_id: int | None, alias: str | None, mode: str) -
 
 def _rank_training(view: View, rate: float, limit: int) -> list[Ranked]:
     """Own run first; checkpoints of the runs it came from follow, since going there gives up the fork as well."""
-    seen, copies, at_step, ranked = view.seen, view.copies, view.at_step or 0, list[Ranked]()
-    own = seen.generations[view.judged.rows] == 0
-    for mine in (True, False):
-        rows = view.judged.rows[own == mine]
+    seen, copies, ranked = view.seen, view.copies, list[Ranked]()
+    for mine, rows in _groups(view):
         if not len(rows) or len(ranked) >= limit:
             continue
+        at_step = view.stands_at(int(seen.generations[rows[0]]))
         lineup = Lineup(seen.ids[rows], seen.steps[rows], copies.seconds[rows] / 60, copies.chances(rows))
 
         def option(at: int, rows: Integers = rows) -> TrainingOption:
@@ -147,6 +147,16 @@ def _rank_training(view: View, rate: float, limit: int) -> list[Ranked]:
     return ranked
 
 
+def _groups(view: View) -> list[tuple[bool, Integers]]:
+    """The rows that are left: the run's own, then by the clock on which they count, the nearest first."""
+    rows, generations = view.judged.rows, view.seen.generations[view.judged.rows]
+    behind = np.full(len(rows), -1, dtype=np.int64)  # -1: what an alias served before
+    for generation, steps in view.clocks.items():
+        behind[generations == generation] = steps
+    others = [rows[(generations > 0) & (behind == each)] for each in sorted({*view.clocks.values()})]
+    return [(True, rows[generations == 0]), *((False, each) for each in (*others, rows[behind < 0]))]
+
+
 def _read_judged(session: Session, view: View) -> Watched:
     """What production is ranked by: all capabilities together; what is watched, where nothing else was evaluated."""
     everything = read_watched(session, view.scope.project_id, view.run_ids, Watch(), or_nothing=True, uncounted=False)
@@ -160,16 +170,25 @@ def _rank_production(view: View, figures: Watched, limit: int) -> tuple[View, li
     failed = judged.failed.copy()
     failed[rows[np.isnan(values)]] = judged.names.index("unscored")
     best = surest(seen.ids[rows], seen.steps[rows], values, errors, copies.chances(rows), limit)
-    options = [
-        ProductionOption(
-            int(seen.ids[rows[place]]),
-            int(seen.steps[rows[place]]),
-            known(values[place]),
-            known(errors[place]),
-            known(copies.seconds[rows[place]] / 60),
-            copies.evidence(int(rows[place])),
-            *copies.tried(int(rows[place])),
+
+    def option(place: int) -> ProductionOption:
+        row = int(rows[place])
+        return ProductionOption(
+            *(int(seen.ids[row]), int(seen.steps[row]), known(values[place]), known(errors[place])),
+            *(known(copies.seconds[row] / 60), copies.evidence(row), *copies.tried(row)),
         )
-        for place in best.tolist()
-    ]
-    return replace(view, judged=replace(judged, failed=failed)), rank_for_production(options, limit)[0]
+
+    ranked = rank_for_production([option(place) for place in best.tolist()], limit)[0]
+    if not ranked and (good := _known_good(view)) is not None:
+        failed[rows[good]] = -1
+        ranked = [known_good_alone(option(good))]
+    return replace(view, judged=replace(judged, failed=failed)), ranked
+
+
+def _known_good(view: View) -> int | None:
+    """The place, among the rows that are left, of the last known good of a fall that is established."""
+    onset, rows = view.onset, view.judged.rows
+    if onset is None or not onset.is_established or onset.last_known_good is None:
+        return None
+    at = np.flatnonzero((view.seen.steps[rows] == onset.last_known_good) & np.isin(rows, view.path))
+    return int(at[0]) if len(at) else None

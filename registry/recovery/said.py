@@ -40,6 +40,9 @@ def headline(told: Told, mode: str) -> str:
         return ""
     best = told.candidates[0].checkpoint
     where = f"step {best.step} of {best.run.name} (attempt {best.attempt})"
+    if told.served is not None and told.served.is_best:
+        stay = f"step {told.served.checkpoint.step}, which is served now, scores better than every candidate"
+        return f"Nothing speaks for going back: {stay}. If you must: {where}."
     if told.onset is not None:
         return _watched_headline(told, told.onset, best.step, where)
     if told.spike is not None and not told.spike.spike.recovered:

@@ -45,20 +45,20 @@ def _known(number: float) -> float | None:
     return None if np.isnan(number) else float(number)
 
 
-def _difference(ours: Terms, theirs: Terms, served: int, first: int) -> tuple[str, bool]:
-    """Whether step `first` surely scores better than what is served: in words, and as yes or no."""
+def _difference(ours: Terms, theirs: Terms, served: int, first: int) -> tuple[str, bool, bool]:
+    """In words, and as yes or no, whether step `first` surely scores better than what is served, or surely worse."""
     mine, other = ours["composite"], theirs["composite"]
     if not isinstance(mine, float) or not isinstance(other, float):
         both = "not both have a comparable finite score"
-        return f"Step {served}, served now, and step {first} cannot be compared: {both}", False
+        return f"Step {served}, served now, and step {first} cannot be compared: {both}", False, False
     errors = (ours["composite_stderr"], theirs["composite_stderr"])
     told = f"{100 * other:.1f} points at step {first} and {100 * mine:.1f} at step {served}, which is served now"
     if not all(isinstance(each, float) for each in errors):
-        return f"No difference can be told, since an error is unknown: {told}", False
+        return f"No difference can be told, since an error is unknown: {told}", False, False
     spread = sum(each**2 for each in errors if isinstance(each, float)) ** 0.5
     apart = f"{100 * (other - mine):+.1f} ± {100 * spread:.1f}"
     if abs(other - mine) <= Z_95 * spread:
-        return f"No difference can be told between {told}: {apart}", False
+        return f"No difference can be told between {told}: {apart}", False, False
     better = "better" if other > mine else "worse"
     size = f"{100 * abs(other - mine):.1f} ± {100 * spread:.1f}"
-    return f"Going back scores {better} by {size} points: {told}", other > mine
+    return f"Going back scores {better} by {size} points: {told}", other > mine, other < mine

@@ -1,10 +1,9 @@
-"""Spikes of the training loss: where the newest one began and ended, and what to rewind and skip because of it.
+"""Spikes of the training loss: where the newest one began and ended.
 
 Each point is held against the median of the 64 before it, in units of their median absolute deviation, so that neither
 the trend nor an earlier spike moves the measure. From the first point that stands out, the level before it is kept
 until three points in a row are back at it: a loss that stays up never becomes its own normal. NaN and infinity stand
-out always. What to do follows PaLM (Chowdhery et al. 2022, 5.1): go back to about 100 steps before the spike, and skip
-the data that was seen shortly before and during it; the same data from another state did not spike.
+out always.
 """
 
 import math
@@ -44,15 +43,6 @@ class Spike:
     peak: float
     points: int
     recovered: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """What undoes a spike: load `rewind_to`, and skip the data of the steps `skip` (both ends included)."""
-
-    rewind_to: int | None
-    skip: tuple[int, int]
-    sentence: str
 
 
 def find_spikes(steps: Sequence[int] | Integers, values: Sequence[float] | Floats) -> list[Spike]:
@@ -140,35 +130,3 @@ def cause_within(spike: Spike) -> tuple[int, int]:
     """
     began = spike.from_step if spike.after_step is None else min(spike.from_step, spike.after_step + 1)
     return min(began, spike.from_step - LEAD_STEPS), began
-
-
-def remedy(spike: Spike, saved_steps: Sequence[int]) -> Remedy:
-    """Where to go back to among the steps of loadable checkpoints, and the data to skip.
-
-    The newest that lies LEAD_STEPS before the spike; where there is none, the newest before it at all.
-    """
-    lead, began = cause_within(spike)
-    early = [each for each in saved_steps if each < lead]
-    before = [each for each in saved_steps if each < began]
-    rewind_to = max(early or before, default=None)
-    start = max(lead, 0 if rewind_to is None else rewind_to + 1)
-    return Remedy(rewind_to, (start, spike.to_step), _sentence(spike, rewind_to, (start, spike.to_step)))
-
-
-def _sentence(spike: Spike, rewind_to: int | None, skip: tuple[int, int]) -> str:
-    where = f"at step {spike.from_step}"
-    if spike.to_step != spike.from_step:
-        where = f"from step {spike.from_step} to {spike.to_step}"
-    if spike.shape == NON_FINITE:
-        told = f"The loss was not finite {where}"
-    else:
-        told = f"The loss spiked {where}, from {spike.level:.3g} to {spike.peak:.3g}"
-    came_back = " and came back by itself" if spike.recovered else " and has not come back"
-    if spike.shape == SINGLE:
-        came_back = ", a single point"
-    if rewind_to is None:
-        return f"{told}{came_back}. No loadable checkpoint was saved before it."
-    advice = f"rewind to step {rewind_to} and skip the data of steps {skip[0]} to {skip[1]}"
-    if spike.recovered:
-        return f"{told}{came_back}. To undo it all the same: {advice}."
-    return f"{told}{came_back}: {advice}."

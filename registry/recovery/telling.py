@@ -15,9 +15,9 @@ from registry.recovery.eligible import TRAINING, reason_of
 from registry.recovery.every_capability import Overlook
 from registry.recovery.loosen import in_words, what_to_loosen
 from registry.recovery.ranking import NO_FIGURE, Ranked, Terms
+from registry.recovery.remedy import Origin, Remedy, remedy
 from registry.recovery.served import served_beside
 from registry.recovery.shown import Copy, Shown, read_chosen_copies, read_pieces
-from registry.recovery.spikes import Remedy, remedy
 from registry.recovery.view import View
 from registry.recovery.watched import Watched
 
@@ -48,17 +48,18 @@ def tell(session: Session, view: View, ranked: list[Ranked], figures: Watched | 
     left_out = np.flatnonzero(view.judged.failed >= 0)
     points = _points_shown(view, every_point=every_point)
     cure, rewind_to = _remedy(view, ranked)
-    target = view.scope.alias_target
-    named = [*(each.id for each in ranked), *(each for each in (rewind_to, target) if each is not None)]
+    target, good_id = view.scope.alias_target, _last_known_good(view)
+    named = [*(each.id for each in ranked), *(each for each in (rewind_to, target, good_id) if each is not None)]
     rows = np.concatenate((left_out[:MAX_EXCLUDED], points))
     shown = Shown.read(session, view.scope.project_id, view.scope.project, [*named, *view.seen.ids[rows].tolist()])
     onset = _onset(view, points, shown)
     spike = None
     if view.spike is not None and cure is not None:
         load = None if rewind_to is None else shown.identity(rewind_to)
-        spike = SpikeFound(view.spike[1], view.spike[0], load, (cure.skip,), cure.sentence)
+        skip = () if cure.skip is None else (cure.skip,)
+        spike = SpikeFound(view.scope.run_id, view.spike[1], view.spike[0], load, skip, cure.sentence, cure.is_needed)
     counts = Counter(view.judged.names[place] for place in view.judged.failed[left_out].tolist())
-    good = _last_known_good(onset)
+    good = None if good_id is None else shown.identity(good_id)
     candidates = _candidates(session, view, ranked, shown)
     served = None
     if target is not None and figures is not None:
@@ -115,12 +116,14 @@ def _onset(view: View, points: Integers, shown: Shown) -> WatchedOnset | None:
     return WatchedOnset(watched.watch, watched.made_of, view.onset, told, len(_evaluated(view)), said)
 
 
-def _last_known_good(onset: WatchedOnset | None) -> CheckpointIdentity | None:
-    """The evaluated checkpoint at the step that the scan names; None where nothing was scanned."""
-    if onset is None or onset.onset is None or onset.onset.last_known_good is None:
+def _last_known_good(view: View) -> int | None:
+    """The checkpoint at the step that the scan, or a bisect, names: an evaluated one, where there are several."""
+    if view.onset is None or view.onset.last_known_good is None:
         return None
-    step = onset.onset.last_known_good
-    return next((point.checkpoint for point in onset.points if point.checkpoint.step == step), None)
+    evaluated = _evaluated(view)
+    rows = np.concatenate((evaluated, view.path))
+    at = rows[view.seen.steps[rows] == view.onset.last_known_good]
+    return int(view.seen.ids[at[0]]) if len(at) else None
 
 
 def _why_not_first(
@@ -147,12 +150,17 @@ def _remedy(view: View, ranked: list[Ranked]) -> tuple[Remedy | None, int | None
     """What undoes the spike, with the id of the checkpoint to load: the first candidate, unless the spike is over."""
     if view.spike is None:
         return None, None
-    rows, steps = view.judged.rows, view.seen.steps
+    seen, rows = view.seen, view.judged.rows
     if not view.spike[1].recovered:
-        rows = rows[np.isin(view.seen.ids[rows], [each.id for each in ranked[:1]])]
-    cure = remedy(view.spike[1], steps[rows].tolist())
-    row = next((row for row in rows.tolist() if int(steps[row]) == cure.rewind_to), None)
-    return cure, None if row is None else int(view.seen.ids[row])
+        rows = rows[np.isin(seen.ids[rows], [each.id for each in ranked[:1]])]
+    own = rows[seen.generations[rows] == 0]
+    before = rows[(seen.generations[rows] > 0) & np.isin(seen.runs[rows], [*view.scope.runs])]  # the newest first
+    origin = None
+    if len(before):
+        origin = Origin(int(seen.steps[before[0]]), view.scope.runs[int(seen.runs[before[0]])])
+    cure = remedy(view.spike[1], seen.steps[own].tolist(), origin)
+    loaded = before[:1] if cure.rewind_to is None else own[seen.steps[own] == cure.rewind_to]
+    return cure, int(seen.ids[loaded[0]]) if len(loaded) else None
 
 
 def _candidates(session: Session, view: View, ranked: list[Ranked], shown: Shown) -> tuple[Candidate, ...]:
@@ -167,7 +175,8 @@ def _candidate(view: View, ranked: Ranked, row: int, shown: Shown, copy: Copy) -
     identity, p_bad = shown.identity(ranked.id), view.question.p_bad
     lost: Terms = {}
     if view.question.mode == TRAINING:
-        lost = {"steps_lost": float(max(0, (view.at_step or 0) - identity.step))}
+        stood = view.stands_at(int(view.seen.generations[row]))
+        lost = {"steps_lost": float(max(0, stood - identity.step))}
     terms: Terms = {
         **ranked.terms,
         **lost,

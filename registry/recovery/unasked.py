@@ -5,7 +5,7 @@ from typing import Final
 
 from registry.recovery.eligible import TRAINING
 from registry.recovery.every_capability import Fallen, Overlook
-from registry.wording import counted
+from registry.wording import counted, listed
 
 NAMED: Final = 3  # capabilities that fell, said one by one
 _BEST: Final = {True: "costs the least time to go back to", False: "has the surest score"}
@@ -28,7 +28,7 @@ def unasked(overlook: Overlook, mode: str, step: int, where: str) -> str:
     if overlook.too_many:
         seen = "no fall was looked for unasked, since there are too many scores"
     elif overlook.looked_at:
-        seen = f"no fall is established in {_listed(overlook.looked_at)}"
+        seen = f"no fall is established in {listed(overlook.looked_at)}"
     return (
         f"You did not say what got worse; {seen}. Of the candidates, {where} {_BEST[mode == TRAINING]}. "
         "Say what fell (watch it), and only what is safely from before are candidates."
@@ -49,9 +49,4 @@ def _fell(fallen: Sequence[Fallen]) -> str:
     ]
     if len(fallen) > NAMED:
         told.append(counted(len(fallen) - NAMED, "more capability", "more capabilities"))
-    return _listed(told)
-
-
-def _listed(texts: Sequence[str]) -> str:
-    *front, last = texts
-    return f"{', '.join(front)} and {last}" if front else last
+    return listed(told)

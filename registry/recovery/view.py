@@ -11,13 +11,15 @@ from sqlalchemy.orm import Session
 from registry.evals.percentiles import Floats, Integers
 from registry.models import Layout
 from registry.recovery.best_copies import BestCopies, best_copies
+from registry.recovery.clocks import Clocks, clocks_of, live_path
 from registry.recovery.drills.of_runs import read_drills
 from registry.recovery.eligible import NEEDED, TRAINING, Judged, Question, judge
 from registry.recovery.every_capability import Overlook, look_over
+from registry.recovery.falls import Path
 from registry.recovery.losses import read_loss
 from registry.recovery.onset import Onset
-from registry.recovery.population import Population, in_scope, live_path, quarantined, read_population, suspected
-from registry.recovery.proven import Path, find_proven
+from registry.recovery.population import Population, in_scope, quarantined, read_population, suspected
+from registry.recovery.proven import find_proven
 from registry.recovery.scope import Scope
 from registry.recovery.spikes import Spike, find_spikes, newest_that_matters
 from registry.recovery.wanted import unmet_conditions
@@ -48,12 +50,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """Everything that was read. `path`: the rows of the live path by step; `spike`: the curve's name, and its spike."""
+    """Everything that was read. `path`: the rows of the live path by step; `spike`: the curve's name, and its spike.
+
+    `clocks`: by generation, how many steps it is behind the run's own count.
+    """
 
     scope: Scope
     run_ids: Sequence[int]
     seen: Population
     copies: BestCopies
+    clocks: Clocks
     path: Integers
     watched: Watched | None
     onset: Onset | None
@@ -69,6 +75,10 @@ class View:
         own = self.seen.steps[(self.seen.generations == 0) & ~self.seen.superseded]
         newest = [int(own.max())] if len(own) else []
         return max([*newest, *([self.scope.at_step] if self.scope.at_step is not None else [])], default=None)
+
+    def stands_at(self, generation: int) -> int:
+        """How far the run has come, counted as the checkpoints of a generation count."""
+        return (self.at_step or 0) + self.clocks.get(generation, 0)
 
 
 def look_at(session: Session, scope: Scope, asked: Asked, capabilities: CapabilityPercentiles | None) -> View:
@@ -86,7 +96,8 @@ def look_at(session: Session, scope: Scope, asked: Asked, capabilities: Capabili
     drills = read_drills(session, scope.project_id, run_ids)
     copies = best_copies(session, scope.project_id, in_scope(scope), suspect_copies, seen.ids, drills)
     watched = read_watched(session, scope.project_id, run_ids, asked.watch) if asked.watch is not None else None
-    path = live_path(seen)
+    clocks = clocks_of(seen, scope)
+    path = live_path(seen, clocks)
     placed = Path(
         *(scope.project_id, seen.ids[path], seen.steps[path], seen.runs[path]),
         {run_id: f"{scope.project}/{name}" for run_id, name in scope.runs.items()},
@@ -105,14 +116,14 @@ def look_at(session: Session, scope: Scope, asked: Asked, capabilities: Capabili
         unmet=unmet_conditions(session, scope.project_id, seen.ids.tolist(), run_ids, asked.conditions, capabilities),
         suspect=suspect,
         quarantined=quarantined(session, scope.project_id),
-        p_bad=_spread(bad, path, len(seen)),
+        p_bad=_spread(bad, path, seen),
         layouts=_layouts(session, scope.project_id, seen),
         alone=onset.alone if onset is not None else (),
         scored=frozenset(onset.steps) if onset is not None else (),
         spike=spike[1] if spike is not None and not spike[1].recovered else None,
     )
     judged = judge(seen, copies, question)
-    return View(scope, run_ids, seen, copies, path, watched, onset, why, overlook, spike, question, judged)
+    return View(scope, run_ids, seen, copies, clocks, path, watched, onset, why, overlook, spike, question, judged)
 
 
 def _fall_of(session: Session, path: Path, watched: Watched) -> tuple[Onset | None, Floats | None, str]:
@@ -145,10 +156,10 @@ def _layouts(session: Session, project_id: int, seen: Population) -> dict[int, L
     return {layout.id: layout for layout in session.scalars(query)}
 
 
-def _spread(bad: Floats | None, path: Integers, count: int) -> Floats | None:
-    """P(bad) as a column over the whole population."""
+def _spread(bad: Floats | None, path: Integers, seen: Population) -> Floats | None:
+    """P(bad) as a column over the whole population. What is on no path of the run is not where it fell."""
     if bad is None:
         return None
-    column = np.full(count, np.nan)
+    column = np.where(seen.committed & ~seen.superseded, 0.0, np.nan)
     column[path] = bad
     return column

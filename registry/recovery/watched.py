@@ -19,10 +19,13 @@ from registry.evals.percentiles import Floats, Integers
 from registry.evals.score_table import read_columns
 from registry.filters.errors import did_you_mean
 from registry.recovery.composite import NOTHING, choose, combine, on_scale, sample_counts
+from registry.recovery.displaced import with_displaced
 from registry.recovery.onset import Onset, find_onset
 from registry.recovery.run_scores import scores_of_runs
 from registry.recovery.uncounted import read_not_finite, told_uncounted
+from registry.wording import listed
 
+MOST_NAMED = 20  # of what could be watched
 LEAST_ERROR = 1e-9  # a lossless figure is taken as this sure, so that it has a weight
 
 
@@ -75,8 +78,11 @@ def read_watched(
     *,
     or_nothing: bool = False,
     uncounted: bool = True,
+    displaced: bool = False,
 ) -> Watched:
     """The watched figure of every checkpoint of the runs that has it; `uncounted`: and whose results do not count.
+
+    `displaced`: where the current score cannot rank, what the one before it said.
 
     Raises NothingToWatch where no score of the project is of it, unless `or_nothing` is good as well.
     """
@@ -87,10 +93,15 @@ def read_watched(
     if not wanted:
         capabilities = {column.benchmark.capability for column in columns if column.benchmark.capability}
         known = [*sorted(capabilities), *sorted({column.name for column in columns} - capabilities)]
-        others = did_you_mean(watch.words, known) or f"There are: {', '.join(known[:20]) or 'none'}."
+        if not known:
+            raise NothingToWatch("No score is recorded in this project yet: import evaluations, or watch nothing.")
+        others = did_you_mean(watch.words, known) or f"There are: {listed(known, MOST_NAMED)}."
         raise NothingToWatch(f"No score of {watch.words!r} is recorded in this project. {others}")
     metrics = {metric: place for metric, place in metric_ids.items() if place in wanted}
     scores = scores_of_runs(session, project_id, run_ids, metrics)
+    if displaced:
+        of_metric = {metric: columns[place] for metric, place in metrics.items()}
+        scores = with_displaced(session, project_id, run_ids, of_metric, scores)
     every = {(metrics[metric], series): each for (metric, series), each in scores.items()}
     scaled = {key: on_scale(columns[key[0]], each) for key, each in every.items()}
     found = {key: each for key, each in scaled.items() if len(each)}

@@ -9,6 +9,7 @@ from registry.evals.scales import can_hold
 from registry.search.conditions import BenchmarkCondition, FieldCondition, span_of
 from registry.search.draft import OPPOSITE, Draft, Known, UnreadableQuery
 from registry.search.numbers import QUANTITY, SIZE, read_quantity
+from registry.search.patterns import pattern_of
 from registry.search.subjects import NAME_AFTER, Named, Subject, longest_name, subject_before, subject_of
 from registry.types import Direction
 
@@ -52,23 +53,23 @@ _NOT = (
     r"(?P<not>(?:\b(?:(?:is|are|does|do)\s+)?not|\b(?:isn't|aren't|doesn't|don't|never))\s+|"
     r"并不|不要?|不能|没有?|未|(?<![特分类级])别)"
 )
-_COMPARISON = re.compile(rf"{_NOT}?(?P<operator>{_any_of(_OPERATORS)})\s*(?:the\s+)?{_NUMBER}")
-_POSTFIX = re.compile(
+_COMPARISON = pattern_of(rf"{_NOT}?(?P<operator>{_any_of(_OPERATORS)})\s*(?:the\s+)?{_NUMBER}")
+_POSTFIX = pattern_of(
     rf"(?<![a-z0-9_.]){_NUMBER}\s*(?P<unit>steps?\b|步|tokens?\b|params?\b|parameters?\b|参数)?\s*(?P<operator>{_any_of(_POSTFIXES)})"
 )
-_BETWEEN = re.compile(
+_BETWEEN = pattern_of(
     rf"(?:(?P<opening>between|介于|在)|from)?\s*(?P<low>{QUANTITY})\s*(?P<low_percent>%)?\s*"
     rf"(?:(?P<and>and|和|与)|to|到|至|~|-|–)\s*(?P<high>{QUANTITY})\s*(?P<high_percent>%)?\s*(?P<tail>之间)?"
 )
-_AND_THEN = re.compile(r"\s*,?\s*(?:\b(?:but|and|yet)\b|但是?|且|并且|而且?|同时|又)?\s*(?:\b(?:is|also)\s+|也)?")
-_BOTH = re.compile(r"\b(?:both|all)\b|[都均]")
-_AND_BEFORE = re.compile(r"\s*(?:,|、|&|\band\b|以?及|[和与跟])\s*$")
-_OPENING = re.compile(r"(?:\b(?:between|from|with)\s+|[从在]\s*)?$")
+_AND_THEN = pattern_of(r"\s*,?\s*(?:\b(?:but|and|yet)\b|但是?|且|并且|而且?|同时|又)?\s*(?:\b(?:is|also)\s+|也)?")
+_BOTH = pattern_of(r"\b(?:both|all)\b|[都均]")
+_AND_BEFORE = pattern_of(r"\s*(?:,|、|&|\band\b|以?及|[和与跟])\s*$")
+_OPENING = pattern_of(r"(?:\b(?:between|from|with)\s+|[从在]\s*)?$")
 _SIGN = r"(?P<operator><=|>=|=<|=>|<|>|≤|≥)"
-_REVERSED = re.compile(
+_REVERSED = pattern_of(
     rf"(?<![a-z0-9_.,%]){_NUMBER}\s*{_SIGN}\s*(?P<name>[a-z][a-z0-9_+.\-@]*(?: [a-z0-9_+.\-@]+){{0,3}})"
 )
-_SECOND = re.compile(rf"\s*{_SIGN}\s*{_NUMBER}")
+_SECOND = pattern_of(rf"\s*{_SIGN}\s*{_NUMBER}")
 _ONLY_PERCENT: Final = ("过", "过了")
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 

@@ -1,10 +1,10 @@
 """Reading how many are asked for: 'top 3 at math', 'the best five', 'newest 10', 数学最强的前 5 个."""
 
-import re
 from typing import Final
 
 from registry.search.draft import Draft
 from registry.search.numbers import read_quantity
+from registry.search.patterns import pattern_of
 
 _NAMED: Final = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _WORDS: Final = {word: number for number, word in enumerate(_NAMED, start=2)}
@@ -12,11 +12,11 @@ _FIRST: Final = (
     "top|best|worst|bottom|strongest|weakest|highest|lowest|newest|latest|oldest|earliest|most recent|smallest"
 )
 _COUNTS: Final = (
-    re.compile(
+    pattern_of(
         rf"\b(?:{_FIRST})\s+(?P<number>\d{{1,3}}|{'|'.join(_WORDS)})\b(?![.,]?\d|[-+%]|"
         r"\s*(?:%|percent\b|[bmk]\b|bn\b|million\b|billion\b|steps?\b|tokens?\b))"
     ),
-    re.compile(r"前\s?(?P<number>\d{1,3}|[一二两三四五六七八九十]{1,3})\s?[个名条]"),
+    pattern_of(r"前\s?(?P<number>\d{1,3}|[一二两三四五六七八九十]{1,3})\s?[个名条]"),
 )
 
 

@@ -1,6 +1,5 @@
 """What was not understood, and is too much to be passed over: a number, a comparison, a misspelt word."""
 
-import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final
@@ -9,19 +8,21 @@ from registry.evals.catalogue import catalogue
 from registry.filters.errors import in_words
 from registry.search import vocabulary
 from registry.search.draft import Known, UnreadableQuery
+from registry.search.field_words import FIELD_WORDS
+from registry.search.patterns import pattern_of
 from registry.search.words import roles
 
-_NUMBER: Final = re.compile(
+_NUMBER: Final = pattern_of(
     r"[+\-.]?\d|[<>≤≥≠%]|[〇零一二两三四五六七八九十百千万亿]{2}|"
     r"[前后第每][一二两三四五六七八九十百千万]|[二两三四五六七八九十百千万][成个步次倍名位天周月年轮]"
 )
-_OTHER_SCRIPT: Final = re.compile("[\u0370-\u07ff\u0900-\u11ff\u3040-\u30ff\uac00-\ud7af]+")
-_DENIED: Final = re.compile("(?:non|un|in)-?(.+)")
+_OTHER_SCRIPT: Final = pattern_of("[\u0370-\u07ff\u0900-\u11ff\u3040-\u30ff\uac00-\ud7af]+")
+_DENIED: Final = pattern_of("(?:non|un|in)-?(.+)")
 _SHORTEST: Final = 4  # letters: 'caht' is chat, and 'map' may be anything
 MOST_NAMES: Final = 20  # words that are looked for in the names of runs
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
-_NAME: Final = re.compile(r"(?=.*[\d_])[a-z][a-z0-9_.=+,/\-]*")
-_PART: Final = re.compile(rf"[a-z][a-z\-]{{{_SHORTEST - 1},}}")
+_NAME: Final = pattern_of(r"(?=.*[\d_])[a-z][a-z0-9_.=+,/\-]*")
+_PART: Final = pattern_of(rf"[a-z][a-z\-]{{{_SHORTEST - 1},}}")
 _COMPARED: Final = ("strong", "strongest", "weak", "weakest", "negation", "subject", "metric")
 
 
@@ -80,7 +81,7 @@ def _slips(word: str) -> Iterator[str]:
 
 @cache
 def _vocabulary() -> frozenset[str]:
-    listed = {word for word, role in roles().items() if role in _COMPARED} | vocabulary.FIELD_WORDS.keys()
+    listed = {word for word, role in roles().items() if role in _COMPARED} | FIELD_WORDS.keys()
     benchmarks = {row.name.lower() for row in catalogue().benchmarks if row.part_of is None}
     words = listed | benchmarks - vocabulary.EVERYDAY_BENCHMARKS
     return frozenset(word for word in words if len(word) >= _SHORTEST and word.isascii())

@@ -4,6 +4,8 @@ import re
 from decimal import Decimal
 from typing import Final
 
+from registry.search.patterns import pattern_of
+
 _POWERS: Final = (
     (3, "k thousand 千"),
     (4, "w 万"),
@@ -31,18 +33,27 @@ QUANTITY: Final = rf"(?:-?{_DIGITS}(?:\s?{_UNIT})?|{_CHINESE})"
 # One with a unit that sizes of models are written in.
 SIZE: Final = rf"(?:{_DIGITS}\s?(?:billion|million|bn|b|m)(?![a-z0-9])|{_DIGITS}\s?(?:千亿|百亿|十亿|亿|千万|百万))"
 
-_PARTS = re.compile(rf"(?P<digits>-?{_DIGITS})\s?(?P<unit>{_UNIT})?")
+_PARTS = pattern_of(rf"(?P<digits>-?{_DIGITS})\s?(?P<unit>{_UNIT})?")
 _VALUES = {letter: value for value, letter in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _TENS = {"十": 10, "百": 100, "千": 1000}
 _SHARES: Final = (
-    re.compile(rf"百分之\s*(?P<percent>{QUANTITY})"),
-    re.compile(r"(?P<tens>[一二两三四五六七八九十]|\d(?:\.\d)?)成(?P<ones>[一二三四五六七八九半])?(?![绩果功为员本])"),
+    pattern_of(rf"百分之\s*(?P<percent>{QUANTITY})"),
+    pattern_of(r"(?P<tens>[一二两三四五六七八九十]|\d(?:\.\d)?)成(?P<ones>[一二三四五六七八九半])?(?![绩果功为员本])"),
 )
+_PERCENT_OF: Final = {"half": 50, "third": 33, "quarter": 25, "quartile": 25, "fifth": 20, "tenth": 10, "decile": 10}
+_END: Final = pattern_of(
+    rf"\b(?:(?P<top>top|upper|best)|bottom|lower|worst)\s+(?P<part>{'|'.join(_PERCENT_OF)})\b", re.IGNORECASE
+)
+_END_ZH: Final = pattern_of(r"(?P<end>[前后])(?:(?P<half>一半)|(?P<of>[二三四五十])分之一)")
 
 
 def write_shares(text: str) -> str:
-    """六成, 七成五 and 百分之五 as percent: 60%, 75%, 5%."""
+    """六成, 七成五 and 百分之五 as percent: 60%, 75%, 5%; 'the upper third' and 前四分之一 as 'top 33%' and 前25%."""
     percent, tenths = _SHARES
+    text = _END.sub(lambda match: f"{'top' if match['top'] else 'bottom'} {_PERCENT_OF[match['part'].lower()]}%", text)
+    text = _END_ZH.sub(
+        lambda match: f"{match['end']}{50 if match['half'] else 100 // read_quantity(match['of'])}%", text
+    )
     text = percent.sub(lambda match: f"{read_quantity(match['percent']):g}%", text)
     return tenths.sub(lambda match: f"{10 * read_quantity(match['tens']) + _ones(match['ones']):g}%", text)
 

@@ -1,7 +1,8 @@
 """A question in plain English or Chinese, read as conditions. No model is asked: the same words mean the same always.
 
 Taken out in this order: ranges of sizes, comparisons with numbers, steps, dates, how many are asked for, what comes
-first, projects, runs, kinds of runs, families and sizes of models; the rest is read word by word. Words that nobody
+first, projects, runs, kinds of runs, families and sizes of models, bare names of projects; the rest is read word by
+word. Words that nobody
 listed come back in `unparsed`; a question with two readings is refused, never guessed at, and so is one where what was
 not understood has a number, looks like a slip of the pen, or like a name that nobody has.
 """
@@ -16,7 +17,14 @@ from registry.search.counts import take_count
 from registry.search.dates import take_dates
 from registry.search.draft import Draft, Known, UnreadableQuery
 from registry.search.kinds import refuse_other_losses, take_families, take_kinds, take_order
-from registry.search.places import take_projects, take_runs, take_size_ranges, take_sizes, take_steps
+from registry.search.places import (
+    take_bare_projects,
+    take_projects,
+    take_runs,
+    take_size_ranges,
+    take_sizes,
+    take_steps,
+)
 from registry.search.reading import MATCH, Reading
 
 
@@ -34,6 +42,7 @@ def read_query(query: str, *, now: datetime, known: Known | None = None) -> Read
     take_runs(draft, known)
     take_kinds(draft, known)
     take_families(draft, known)
+    take_bare_projects(draft, known)
     take_sizes(draft)
     unparsed = read_clauses(draft, known)
     conditions = tuple(dict.fromkeys(draft.conditions))

@@ -6,6 +6,7 @@ from typing import Final
 from registry.search.conditions import FieldCondition
 from registry.search.draft import Draft, Known, UnreadableQuery
 from registry.search.numbers import QUANTITY, SIZE, read_quantity
+from registry.search.patterns import pattern_of
 from registry.search.vocabulary import FILLERS
 from registry.search.words import is_word
 
@@ -19,18 +20,18 @@ _POINT = (
 _LOW, _HIGH = rf"(?P<low>{QUANTITY})", rf"(?P<high>{QUANTITY})"
 _TO, _AND = r"\s*(?:\bto\b|到|至|~|-)\s*", r"\s*(?:\band\b|\bto\b|[和与]|到|至|~|-)\s*"
 _RANGES: Final = (
-    re.compile(rf"\bbetween\s+(?:the\s+)?steps?\s+{_LOW}{_AND}(?:steps?\s+)?{_HIGH}(?!\s*%)"),
-    re.compile(rf"(?:\bfrom\s+)?\bsteps?\s+(?:from\s+|between\s+)?{_LOW}{_TO}(?:steps?\s+)?{_HIGH}(?!\s*%)"),
-    re.compile(rf"\bsteps?\s+(?:are\s+|is\s+)?between\s+{_LOW}{_AND}{_HIGH}(?!\s*%)"),
-    re.compile(rf"\bbetween\s+{_LOW}\s*(?:steps?\b)?{_AND}{_HIGH}\s*steps?\b"),
-    re.compile(rf"(?:从|在)?(?:第\s*)?{_LOW}\s*步?{_AND}(?:第\s*)?{_HIGH}\s*步\s*之间"),
-    re.compile(rf"(?:\bfrom\s+|从|在)?(?:第\s*)?{_LOW}\s*(?:步|steps?\b)?{_TO}(?:第\s*)?{_HIGH}\s*(?:步|steps?\b)"),
+    pattern_of(rf"\bbetween\s+(?:the\s+)?steps?\s+{_LOW}{_AND}(?:steps?\s+)?{_HIGH}(?!\s*%)"),
+    pattern_of(rf"(?:\bfrom\s+)?\bsteps?\s+(?:from\s+|between\s+)?{_LOW}{_TO}(?:steps?\s+)?{_HIGH}(?!\s*%)"),
+    pattern_of(rf"\bsteps?\s+(?:are\s+|is\s+)?between\s+{_LOW}{_AND}{_HIGH}(?!\s*%)"),
+    pattern_of(rf"\bbetween\s+{_LOW}\s*(?:steps?\b)?{_AND}{_HIGH}\s*steps?\b"),
+    pattern_of(rf"(?:从|在)?(?:第\s*)?{_LOW}\s*步?{_AND}(?:第\s*)?{_HIGH}\s*步\s*之间"),
+    pattern_of(rf"(?:\bfrom\s+|从|在)?(?:第\s*)?{_LOW}\s*(?:步|steps?\b)?{_TO}(?:第\s*)?{_HIGH}\s*(?:步|steps?\b)"),
 )
 # 'Every 1000 steps' and 'the last 5000 steps' are no step, and three steps are no one step.
-_NO_POINT = re.compile(
+_NO_POINT = pattern_of(
     r"(?:\b(?:every|each|last|final|per|another|other|next|previous|remaining|around|about|near|nearly|roughly|approximately|almost|close\s+to)\s+(?:the\s+)?|大?约|大概|接近|每隔?|最后的?|倒数|后|最近|近)\s*$"
 )
-_NO_END = re.compile(
+_NO_END = pattern_of(
     rf"\s*(?:\b(?:ago|later|apart|earlier|each|divisible)\b|一次|一存|一个|一保存|左右|附近|上下|(?:,|、|/|和|与|或|\band\b|\bor\b)\s*"
     rf"(?!{SIZE}(?!\s*(?:steps?|步))){QUANTITY}(?!\s*[%.]))"
 )
@@ -38,41 +39,42 @@ _NO_END = re.compile(
 TOKENS_TOLERANCE: Final = 0.05
 # The order matters: a longer form first, the bare one last.
 _POINTS: Final = (
-    ("<=", re.compile(rf"\b(?:up to|until|no later than|by)\s+(?:the\s+)?{_POINT}")),
-    ("<=", re.compile(rf"(?:\b(?:within\s+)?(?:the\s+)?first\s+|前\s*){_POINT}")),
-    ("<=", re.compile(rf"{_POINT}\s*(?:以内|之内|为止)")),
-    ("<", re.compile(rf"\b(?:before|prior to|earlier than)\s+(?:the\s+)?{_POINT}")),
-    ("<", re.compile(rf"{_POINT}\s*(?:之前|以前|前)")),
-    (">=", re.compile(rf"(?:\b(?:since|from|starting at)\s+|从\s*|自\s*){_POINT}(?:\s*(?:onwards?\b|开始|起))?")),
-    (">", re.compile(rf"\b(?:after|past|later than)\s+(?:the\s+)?{_POINT}")),
-    (">", re.compile(rf"{_POINT}\s*(?:之后|以后|往后|后)")),
-    (">=", re.compile(rf"{_POINT}\s*(?:开始|起|\+|,?\s*(?:or|and)\s+(?:later|after|up|above|more)\b|onwards?\b)")),
-    (">=", re.compile(rf"(?P<step>(?P<count>{QUANTITY}))\s?\+\s*{_UNIT}")),
-    ("=", re.compile(rf"(?:\b(?:at|on)\s+|在\s*)?{_POINT}(?:\s*(?:时|处))?")),
+    ("<=", pattern_of(rf"\b(?:up to|until|no later than|by)\s+(?:the\s+)?{_POINT}")),
+    ("<=", pattern_of(rf"(?:\b(?:within\s+)?(?:the\s+)?first\s+|前\s*){_POINT}")),
+    ("<=", pattern_of(rf"{_POINT}\s*(?:以内|之内|为止)")),
+    ("<", pattern_of(rf"\b(?:before|prior to|earlier than)\s+(?:the\s+)?{_POINT}")),
+    ("<", pattern_of(rf"{_POINT}\s*(?:之前|以前|前)")),
+    (">=", pattern_of(rf"(?:\b(?:since|from|starting at)\s+|从\s*|自\s*){_POINT}(?:\s*(?:onwards?\b|开始|起))?")),
+    (">", pattern_of(rf"\b(?:after|past|later than)\s+(?:the\s+)?{_POINT}")),
+    (">", pattern_of(rf"{_POINT}\s*(?:之后|以后|往后|后)")),
+    (">=", pattern_of(rf"{_POINT}\s*(?:开始|起|\+|,?\s*(?:or|and)\s+(?:later|after|up|above|more)\b|onwards?\b)")),
+    (">=", pattern_of(rf"(?P<step>(?P<count>{QUANTITY}))\s?\+\s*{_UNIT}")),
+    ("=", pattern_of(rf"(?:\b(?:at|on)\s+|在\s*)?{_POINT}(?:\s*(?:时|处))?")),
 )
-_QUOTED_RUN = re.compile(
+_QUOTED_RUN = pattern_of(
     r"(?P<word>\bruns?(?:\.name)?\b|运行|实验)?\s*(?:named|called|名为|叫|=|:)?\s*[\"'](?P<name>[^\"']{1,256})[\"']"
 )
-_RUN = re.compile(
+_RUN = pattern_of(
     r"(?:\b(?:in|of|from|within|for)\s+)?(?:\b(?:the\s+)?runs?(?:\.name)?\b|运行|实验)\s*"
     r"(?P<said>named\s|called\s|名为|叫|=|:)?\s*(?P<name>[a-z0-9][a-z0-9_.=+,/\-]*)"
 )
-_PROJECT = re.compile(
+_PROJECT = pattern_of(
     r"(?:\b(?:in|of|from|within|for)\s+|在\s*)?(?:\b(?:the\s+)?projects?\b|项目)\s*(?:named\s|called\s|名为|叫|=|:)?\s*"
     r"[\"']?(?P<name>[a-z0-9._-]{1,128})[\"']?(?:\s*(?:中|里))?"
 )
-_NAMED_PROJECT = re.compile(r"\b(?:in|within)\s+(?:the\s+)?(?P<name>[a-z0-9._-]{1,128})(?P<word>\s+project\b)?")
-_SIZE = re.compile(
+_NAMED_PROJECT = pattern_of(r"\b(?:in|within)\s+(?:the\s+)?(?P<name>[a-z0-9._-]{1,128})(?P<word>\s+project\b)?")
+_SIZE = pattern_of(
     rf"(?<![a-z0-9_.\-])(?P<size>{SIZE})(?:\s*-?\s*(?:models?\b|params?\b|parameters?\b|class\b|级别?|参数量?|规模|左右|大小|的?模型))?"
 )
 _OF_MODELS: Final = (
     r"(?:\s*-?\s*(?:models?\b|params?\b|parameters?\b|参数量?|规模|的?模型|之间))*(?!\s*(?:steps?\b|tokens?\b|步|词元))"
 )
 _SIZE_RANGES: Final = tuple(
-    re.compile(rf"{opening}(?<![a-z0-9_.\-])(?P<low>{SIZE}){joint}(?P<high>{SIZE}){_OF_MODELS}")
+    pattern_of(rf"{opening}(?<![a-z0-9_.\-])(?P<low>{SIZE}){joint}(?P<high>{SIZE}){_OF_MODELS}")
     for opening, joint in ((r"(?:\bbetween\s+|介于\s*|在\s*)", _AND), (r"(?:\bfrom\s+|从\s*)?", _TO))
 )
-_WORD = re.compile(r"[a-z0-9][a-z0-9_.=+,/\-]*")
+_WORD = pattern_of(r"[a-z0-9][a-z0-9_.=+,/\-]*")
+LEAST_LETTERS: Final = 4  # of a project that no word introduces
 
 
 def take_steps(draft: Draft) -> None:
@@ -119,6 +121,14 @@ def take_projects(draft: Draft, known: Known | None) -> None:
     for match in draft.matches(_NAMED_PROJECT):
         if match["word"] or not is_word(match["name"]):
             _take_project(draft, match, known.project(_name(draft, match)))
+
+
+def take_bare_projects(draft: Draft, known: Known | None) -> None:
+    """Take what is left and is the whole name of a project: 'strong math dclm'. A short one may be any word."""
+    for match in draft.matches(_WORD) if known is not None else ():
+        name = draft.text[match.start() : match.end()].rstrip(".,")
+        if not is_word(name.lower()) and (len(name) >= LEAST_LETTERS or _looks_like_a_name(name)):
+            _take_project(draft, match, known.project(name) if known is not None else None)
 
 
 def _take_project(draft: Draft, match: re.Match[str], name: str | None) -> None:

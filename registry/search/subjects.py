@@ -6,25 +6,27 @@ from dataclasses import dataclass, replace
 from registry.evals.catalogue import Benchmark, catalogue
 from registry.filters.score_names import NO_NAME
 from registry.search.draft import Known, UnreadableQuery
+from registry.search.field_words import FIELD_NAMES
 from registry.search.numbers import SIZE
-from registry.search.vocabulary import FIELD_NAMES, METRIC
+from registry.search.patterns import pattern_of
+from registry.search.vocabulary import METRIC
 from registry.search.words import perplexity_of
 
-_UNIT_WORD = re.compile(
+_UNIT_WORD = pattern_of(
     r"\s*(?P<unit>(?:training\s+)?steps?\b|步|tokens?\b|个?\s*词元|params?\b|parameters?\b|参数(?:量)?)"
 )
-_GAP = re.compile(
+_GAP = pattern_of(
     r"(?:\s|\b(?:is|are|was|of|with|has|a|an|the|score|scores|scoring|scored|accuracy|value|in|at|be|both|all)\b|"
     r"[的在是得都均:]|"
     r"得分|分数|成绩|准确率|正确率|精度|表现|数值)*$"
 )
-_NAME_BEFORE = re.compile(r"(?<![a-z0-9_])[a-z0-9_+.\-@^]+(?: [a-z0-9_+.\-@^]+){0,3}$")
-_CHINESE_METRIC = re.compile(r"(?<![a-z0-9_])(?P<name>[a-z0-9_+.\-]+)\s*的?\s*困惑度\s*$")
-_BRACKETS = re.compile(r"(?<![a-z0-9_])(?P<name>[a-z0-9_+.\-@]+)\s*\(\s*(?P<metric>[a-z0-9_+.\-@]+)\s*\)$")
-_WORD = re.compile(r"[a-z0-9_][a-z0-9_@+\-]*")
-_METRIC_OF = re.compile(r"^(?P<metric>[^ ]+) (?:on|of|for) (?P<name>.+)$")
-_FIGURE = re.compile(rf"(?<![a-z0-9_])(?:{'|'.join(METRIC)})$")
-NAME_AFTER = re.compile(r"\s*(?:on|in|for|at|of)\s+(?:the\s+)?([a-z0-9_+.\-]+(?: [a-z0-9_+.\-]+){0,3})")
+_NAME_BEFORE = pattern_of(r"(?<![a-z0-9_])[a-z0-9_+.\-@^]+(?: [a-z0-9_+.\-@^]+){0,3}$")
+_CHINESE_METRIC = pattern_of(r"(?<![a-z0-9_])(?P<name>[a-z0-9_+.\-]+)\s*的?\s*困惑度\s*$")
+_BRACKETS = pattern_of(r"(?<![a-z0-9_])(?P<name>[a-z0-9_+.\-@]+)\s*\(\s*(?P<metric>[a-z0-9_+.\-@]+)\s*\)$")
+_WORD = pattern_of(r"[a-z0-9_][a-z0-9_@+\-]*")
+_METRIC_OF = pattern_of(r"^(?P<metric>[^ ]+) (?:on|of|for) (?P<name>.+)$")
+_FIGURE = pattern_of(rf"(?<![a-z0-9_])(?:{'|'.join(METRIC)})$")
+NAME_AFTER = pattern_of(r"\s*(?:on|in|for|at|of)\s+(?:the\s+)?([a-z0-9_+.\-]+(?: [a-z0-9_+.\-]+){0,3})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def subject_before(low: str, end: int, known: Known | None, *, sized: bool = Fal
     gap = _GAP.search(low, window, end)
     end = gap.start() if gap else end
     if sized:
-        field = re.compile(rf"(?<![a-z0-9_])(?:{'|'.join(map(re.escape, FIELD_NAMES))})$").search(low, window, end)
+        field = pattern_of(rf"(?<![a-z0-9_])(?:{'|'.join(map(re.escape, FIELD_NAMES))})$").search(low, window, end)
         return (field.start(), field[0], FIELD_NAMES[field[0]]) if field else None
     if (named := _CHINESE_METRIC.search(low, window, end)) and catalogue().get(named["name"]):
         return named.start(), named[0], _perplexity(named["name"], "perplexity")

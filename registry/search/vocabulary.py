@@ -4,7 +4,6 @@ Lower case, width folded. A word of letters matches whole words only; a Chinese 
 first, so 不错 (good) is found before 不 (not). What stands in none of these tables is reported as not understood.
 """
 
-from collections.abc import Iterator
 from typing import Final
 
 Words = tuple[str, ...]
@@ -14,7 +13,7 @@ def _words(text: str) -> Words:
     return tuple(text.split())
 
 
-def _phrases(text: str) -> Words:
+def phrases(text: str) -> Words:
     return tuple(phrase.strip() for phrase in text.split("|"))
 
 
@@ -40,12 +39,13 @@ WEAK: Final = _words("""
 """)
 WEAKEST: Final = _words("""
     worst weakest poorest lowest bottom 最差 最弱 最低 最烂 最拉胯 最糟糕
+    倒数第一 垫底 末位
 """)
-ABOVE_AVERAGE: Final = _phrases(
+ABOVE_AVERAGE: Final = phrases(
     "above average | better than average | no worse than average | not worse than average | at least average | "
     "高于平均 | 高于平均水平 | 平均以上 | 中等以上"
 )
-BELOW_AVERAGE: Final = _phrases("below average | worse than average | 低于平均 | 低于平均水平 | 平均以下 | 中等以下")
+BELOW_AVERAGE: Final = phrases("below average | worse than average | 低于平均 | 低于平均水平 | 平均以下 | 中等以下")
 VERY: Final = _words("""
     very extremely really exceptionally especially particularly super highly remarkably incredibly so too 很
     非常 特别 极 极其 极度 十分 超 超级 相当 尤其 格外 异常 巨 真的 太
@@ -56,6 +56,8 @@ FAIRLY: Final = _words("""
 """)
 NEGATION: Final = _words("""
     not no never isn't aren't doesn't don't can't cannot won't hardly barely scarcely without isnt arent doesnt dont
+    hasn't haven't wasn't weren't hasnt havent wasnt werent shouldn't mustn't couldn't wouldn't didn't ain't
+    shouldnt mustnt couldnt wouldnt didnt aint
     不 没 没有 没能 没那么 无 并不 并非 不是 不太 不怎么 不够 不算 未 并没有 绝不 从不 不能算 谈不上 算不上 称不上 不大
     不会 别 勿
 """)
@@ -84,7 +86,7 @@ FILLERS: Final = _words("""
     tasks benchmark benchmarks perform performs performed performing performance score scores scoring result
     results ability abilities skill skills capability capabilities level levels area areas side terms respect
     department thing things kind type sort something anything i'm we're i'd that's what's who's let lets hello
-    hi thanks thank among first exactly 副本 处理 训练 既 处于 阶段 保存 时间
+    hi thanks thank among exactly 副本 处理 训练 既 处于 阶段 保存 时间
     找 找到 找出 找个 查 查找 查一下 查询 搜 搜索 搜一下 帮 帮我 帮忙 请
     请问 给 给我 我 我们 想
     想要 想找 要 需要 有 有没有 哪个 哪些 哪 哪一个 什么 一个 一下 个 些 一些 几个 所有 全部 的 地 得 了 着 过
@@ -97,7 +99,7 @@ FILLERS: Final = _words("""
 OPAQUE: Final = _words("""
     强化学习 强化 增强 勉强 高效 高级 低级 低精度 低秩 提高 降低 好像 优化器 优化 差异 差别 差不多 误差 偏差
     方差 太阳 对齐 上下文 中间 中等 一般 最近 最后 无监督 不同 强迫 识别 判别 鉴别 辨别 分别 个别 区别
-    完成 达成 平均 马马虎虎 英文 英语
+    完成 达成 平均 马马虎虎 是不是 会不会 能不能 够不够 倒数 英文 英语
 """)
 
 # Several words that are one: the role is the name of a table above, in lower case.
@@ -106,6 +108,9 @@ PHRASES: Final = {
     "at the same time": "break",
     "even though": "break",
     "in spite of": "break",
+    "best first": "strongest",
+    "strongest first": "strongest",
+    "weakest first": "weakest",
     "falls behind": "weak",
     "falls short": "weak",
     "kind of": "fairly",
@@ -134,118 +139,22 @@ PHRASES: Final = {
     },
 }
 
-# Words that are conditions on fields. Each is (field, relation, value), all of them together.
-FieldTerms = tuple[tuple[str, str, str | bool], ...]
-_RESUME: FieldTerms = tuple((f"pieces.{piece}", "=", "present") for piece in ("weights", "optimizer", "data_position"))
-_FIELD_PHRASES: tuple[tuple[str, FieldTerms], ...] = (
-    ("resumable | can be resumed | can resume | can continue training | possible to resume", _RESUME),
-    (
-        "能接着训 | 可以接着训 | 能接着训练 | 可以接着训练 | 能断点续训 | 可断点续训 | 支持断点续训 | 能续训 | "
-        "可续训 | 可以续训 | 能继续训练 | 可继续训练 | 可以继续训练 | 可恢复训练 | 能恢复训练 | 可以恢复训练",
-        _RESUME,
-    ),
-    ("exactly resumable | bit-exact resume | 精确续训 | 精确恢复", (("resumability", "=", "exact"),)),
-    ("weights only | weights-only | 只有权重 | 仅权重 | 仅有权重", (("resumability", "=", "weights-only"),)),
-    ("restorable | can be restored | 可恢复 | 能恢复 | 可以恢复", (("replicas.state", "=", "present"),)),
-    (
-        "on object storage | in object storage | on s3 | in s3 | s3 | 在 s3 上 | 在s3上 | 存在 s3 | 对象存储",
-        (("replicas.tier", "=", "object"),),
-    ),
-    ("object storage | object store | on object store | in object store", (("replicas.tier", "=", "object"),)),
-    ("on local disk | with a local copy | local copy | on local storage", (("replicas.tier", "=", "local"),)),
-    ("本地副本 | 本地磁盘 | 本地有副本", (("replicas.tier", "=", "local"),)),
-    ("on shared storage | on nfs | 共享存储 | 共享盘", (("replicas.tier", "=", "shared"),)),
-)
-_PHASES: tuple[tuple[str, FieldTerms], ...] = (
-    (
-        "before the decay | before decay | before the lr decay | before the learning rate decay | before annealing | "
-        "before the annealing | before the cooldown | before cooldown | before the cool-down | pre-decay | "
-        "pre-anneal | "
-        "退火前 | 退火之前 | 退火以前 | 衰减前 | 衰减之前 | 学习率衰减前 | 学习率衰减之前 | 降学习率之前",
-        (("lr_phase", "!=", "decay"),),
-    ),
-    (
-        "in the decay | during the decay | during decay | in the decay phase | decay phase | while annealing | "
-        "during annealing | in the annealing phase | annealing phase | annealed | "
-        "退火中 | 退火阶段 | 退火期 | 衰减阶段 | "
-        "衰减期 | 学习率衰减阶段 | 退火时",
-        (("lr_phase", "=", "decay"),),
-    ),
-    (
-        "in the stable phase | stable phase | in the constant phase | constant phase | at the full learning rate | "
-        "at the peak learning rate | at peak lr | at full lr | "
-        "稳定阶段 | 稳定期 | 恒定学习率 | 平稳阶段 | 学习率稳定阶段",
-        (("lr_phase", "=", "stable"),),
-    ),
-    (
-        "during warmup | during warm-up | in warmup | in warm-up | in the warmup | in the warm-up | warmup phase | "
-        "warm-up phase | in the warmup phase | in the warm-up phase | 预热阶段 | 预热期 | 预热中 | 热身阶段",
-        (("lr_phase", "=", "warm-up"),),
-    ),
-    (
-        "after warmup | after warm-up | after the warmup | after the warm-up | 预热后 | 预热之后",
-        (("lr_phase", "!=", "warm-up"),),
-    ),
-    ("archive checkpoints | archive checkpoint | 归档存档 | 归档检查点 | 归档 checkpoint", (("kind", "=", "archive"),)),
-    ("light checkpoints | light checkpoint | 轻量存档 | 轻量检查点 | 轻量 checkpoint", (("kind", "=", "light"),)),
-    ("milestones | milestone | milestone checkpoints | 里程碑", (("milestone", "=", True),)),
-)
-_PIECES: Final = (
-    ("optimizer", "optimizer | optimizer state | optimiser | optimiser state", "优化器 | 优化器状态"),
-    ("weights", "weights | model weights", "权重"),
-    ("data_position", "data position | data cursor | loader state", "数据位置 | 数据游标"),
-    ("random_state", "random state | rng state", "随机状态"),
-)
-
-
-def _piece_words() -> Iterator[tuple[str, FieldTerms]]:
-    """'with optimizer state', 'missing weights', 缺优化器: which piece is there, and which is not."""
-    for piece, english, chinese in _PIECES:
-        for presence, before, zh in (
-            ("present", ("with", "has", "have", "having"), ("带", "带有", "有", "含", "包含")),
-            (
-                "absent",
-                ("without", "no", "missing", "lacks", "lacking", "lack"),
-                ("没有", "不带", "不含", "无", "缺", "缺少", "缺失", "没"),
-            ),
-        ):
-            terms: FieldTerms = ((f"pieces.{piece}", "=", presence),)
-            the = ("", "the ") if presence == "present" else ("", "the ", "any ")
-            for word in _phrases(english):
-                yield from ((f"{verb} {article}{word}", terms) for verb in before for article in the)
-            for word in _phrases(chinese):
-                yield from ((f"{verb}{word}", terms) for verb in zh)
-    weights, optimizer = (f"pieces.{piece}" for piece in ("weights", "optimizer"))
-    both: FieldTerms = ((weights, "=", "present"), (optimizer, "=", "present"))
-    for joint in "和与跟及":
-        for all_of in ("都在", "都有", "齐全", "都还在", "都齐全"):
-            yield f"权重{joint}优化器{all_of}", both
-            yield f"优化器{joint}权重{all_of}", both
-    for piece, _, chinese in _PIECES:
-        for word in _phrases(chinese):
-            yield from (
-                (f"{word}{there}", ((f"pieces.{piece}", "=", "present"),)) for there in ("还在", "都在", "在的")
-            )
-            yield from ((f"{word}{gone}", ((f"pieces.{piece}", "=", "absent"),)) for gone in ("不在", "没了", "丢了"))
-    yield "optimizer state", (("pieces.optimizer", "=", "present"),)
-
-
-FIELD_WORDS: Final = {
-    **{word: terms for phrases, terms in (*_FIELD_PHRASES, *_PHASES) for word in _phrases(phrases)},
-    **dict(_piece_words()),
-}
-
 # What comes first of those that meet everything.
-NEWEST_WORDS: Final = _phrases(
-    "newest | latest | most recent | the newest | the latest | the most recent | most recently saved | 最新的 | 最新 | "
-    "最近的一个 | 最近保存的 | 最近一个"
+NEWEST_WORDS: Final = phrases(
+    "newest first | latest first | most recent first | the last checkpoint | last checkpoint | the last ckpt | "
+    "last ckpt | newest | latest | most recent | the newest | the latest | the most recent | most recently saved | "
+    "最新的 | 最新 | "
+    "最近的一个 | 最近保存的 | 最近一个 | 最后一个"
 )
-OLDEST_WORDS: Final = _phrases("oldest | earliest | the oldest | the earliest | 最早的 | 最早 | 最老的 | 最旧的")
+OLDEST_WORDS: Final = phrases(
+    "oldest first | earliest first | the first checkpoint | first checkpoint | the first ckpt | first ckpt | "
+    "the first one | oldest | earliest | the oldest | the earliest | 最早的 | 最早 | 最老的 | 最旧的 | 第一个 | 首个"
+)
 
 # Kinds of runs, each with the other words for it: a team's own word among them is the one that is asked for.
 RUN_KINDS: Final = tuple(
-    _phrases(phrases)
-    for phrases in (
+    phrases(said)
+    for said in (
         "sft | supervised fine-tuned | supervised fine-tuning | supervised finetuning | 监督微调 | 指令微调",
         "dpo | direct preference optimization | direct preference optimisation",
         "rlhf | 人类反馈强化学习",
@@ -258,18 +167,6 @@ RUN_KINDS: Final = tuple(
         "distill | distilled | distillation | 蒸馏",
     )
 )
-
-# What a number may be compared with besides benchmarks.
-_FIELD_NAMES: Final = (
-    ("step | steps | 步 | 步数 | 训练步数 | 训练步", "step"),
-    ("loss | training loss | train loss | 损失 | 训练损失 | 损失值", "loss"),
-    ("lr | learning rate | 学习率", "lr"),
-    ("epoch | epochs | 轮数 | 轮次", "epoch"),
-    ("token | tokens | tokens seen | tokens_seen | 词元 | 词元数 | token 数 | token数", "tokens_seen"),
-    ("parameters | params | parameter count | model size | size", "run.parameter_count"),
-    ("参数 | 参数量 | 参数规模 | 规模 | 模型大小", "run.parameter_count"),
-)
-FIELD_NAMES: Final = {word: field for phrases, field in _FIELD_NAMES for word in _phrases(phrases)}
 
 # Benchmarks whose names are everyday words: read only where a number is compared with them.
 EVERYDAY_BENCHMARKS: Final = frozenset({"drop", "race", "math", "copa", "squad", "nq", "minerva", "c4"})

@@ -10,7 +10,9 @@ from registry.evals.catalogue import LOG_METRICS, catalogue
 from registry.search import vocabulary
 from registry.search.conditions import STRONG, WEAK, FieldCondition
 from registry.search.draft import TAKEN, Draft, Known
+from registry.search.field_words import FIELD_WORDS
 from registry.search.numbers import read_quantity
+from registry.search.patterns import pattern_of
 from registry.search.refusals import UNSUPPORTED
 
 # The percentile that each degree asks of a strong capability; a weak one is asked for 1 less it.
@@ -61,8 +63,8 @@ def read_words(draft: Draft, known: Known | None) -> Iterator[Word]:
         if match["taken"]:
             for start, stop in draft.taken(place, end):
                 yield Word("taken", draft.text[start:stop], start, end=stop)
-        elif text in vocabulary.FIELD_WORDS:
-            draft.take(place, end, *(FieldCondition(*term) for term in vocabulary.FIELD_WORDS[text]))
+        elif text in FIELD_WORDS:
+            draft.take(place, end, *(FieldCondition(*term) for term in FIELD_WORDS[text]))
             yield Word("taken", draft.text[place:end], place, end=end)
         elif match["share"]:
             weak = match["end"] in ("bottom", "worst") or text.startswith("后")
@@ -133,9 +135,9 @@ def _spaced_benchmarks() -> Iterator[str]:
 @cache
 def _scanner() -> re.Pattern[str]:
     """Any word of the vocabulary, the longest first; then a word of letters; then any other single character."""
-    known = "|".join(_whole(word) for word in sorted({*roles(), *vocabulary.FIELD_WORDS}, key=len, reverse=True))
+    known = "|".join(_whole(word) for word in sorted({*roles(), *FIELD_WORDS}, key=len, reverse=True))
     other = rf"[a-z0-9][a-z0-9_.+\-']*(?<![.\-'])|[^\sa-z0-9{TAKEN}\"'*-]+?"
-    return re.compile(f"{_TAKEN}|{_SHARE}|{_DENIED}|{known}|{other}")
+    return pattern_of(f"{_TAKEN}|{_SHARE}|{_DENIED}|{known}|{other}")
 
 
 def _whole(word: str) -> str:

@@ -17,9 +17,10 @@ from registry.db import Database
 from registry.evals.percentiles import Floats, Integers
 from registry.models import AliasMove, Checkpoint, WatchDue
 from registry.models import Watch as WatchModel
+from registry.recovery.clocks import clocks_of, live_path
 from registry.recovery.eligible import NEEDED, PRODUCTION
 from registry.recovery.losses import read_loss
-from registry.recovery.population import live_path, read_population
+from registry.recovery.population import read_population
 from registry.recovery.scope import scope_of_run
 from registry.recovery.spikes import NON_FINITE, SINGLE, WINDOW, Spike, find_spikes
 from registry.recovery.watched import LEAST_ERROR, Watch, Watched, read_watched
@@ -94,7 +95,7 @@ def _of_run(session: Session, watch: WatchRow) -> list[Draft]:
     assert watch.run is not None
     scope = scope_of_run(session, watch.run.id)
     seen = read_population(session, scope, NEEDED[PRODUCTION])
-    path = live_path(seen)
+    path = live_path(seen, clocks_of(seen, scope))
     watched = _watched(session, watch, list(scope.runs))
     ids, steps, values, errors = _figures(watched, seen.ids[path], seen.steps[path])
     first = np.unique(steps, return_index=True)[1]
@@ -130,7 +131,7 @@ def _of_alias(session: Session, watch: WatchRow) -> list[Draft]:
 
 def _watched(session: Session, watch: WatchRow, run_ids: list[int]) -> Watched:
     what = Watch(watch.benchmark, watch.capability)
-    return read_watched(session, watch.project_id, run_ids, what, or_nothing=True, uncounted=False)
+    return read_watched(session, watch.project_id, run_ids, what, or_nothing=True, uncounted=False, displaced=True)
 
 
 def _figures(watched: Watched, ids: Integers, steps: Integers) -> tuple[Integers, Integers, Floats, Floats]:

@@ -2,7 +2,8 @@
 
 A finding is met again by the score that raised it, or by the steps it spans, so that a score that arrives late, or a
 spike that goes on, changes a finding and opens no second one. One that nothing speaks for any more (the score was
-evaluated again, the steps were left behind) is withdrawn, never deleted.
+evaluated again, the steps were left behind) is withdrawn, never deleted. One that was acknowledged opens again where
+the fall is a new one: it had gone, or a later score raises it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -91,18 +92,18 @@ def _open(session: Session, watch: WatchRow, draft: Draft, moment: datetime) -> 
 
 
 def _renew(session: Session, watch: WatchRow, finding: Finding, draft: Draft, moment: datetime) -> int:
-    """1 where it was withdrawn and is open again; one that was acknowledged stays so."""
+    """1 where it opens again: it was withdrawn, or acknowledged before a later score raised it."""
     before = (finding.checkpoint_id, finding.from_step, finding.to_step, finding.sentence, finding.detail)
+    is_another = draft.checkpoint_id not in (None, finding.checkpoint_id) and draft.to_step > finding.to_step
     _fill(finding, draft)
     if before != (finding.checkpoint_id, finding.from_step, finding.to_step, finding.sentence, finding.detail):
         finding.changed_at = moment
-    if finding.state != WITHDRAWN:
+    if finding.state == OPEN or (finding.state == ACKNOWLEDGED and not is_another):
         return 0
-    finding.changed_at = moment
-    finding.state = OPEN if finding.acknowledged_at is None else ACKNOWLEDGED
-    if finding.state == OPEN:
-        outbox.announce(session, watch.project_id, OPENED, [finding.id], _told(watch, finding))
-    return int(finding.state == OPEN)
+    finding.state, finding.changed_at = OPEN, moment
+    finding.acknowledged_at = finding.acknowledged_by = None  # nobody has seen this fall
+    outbox.announce(session, watch.project_id, OPENED, [finding.id], _told(watch, finding))
+    return 1
 
 
 def _fill(finding: Finding, draft: Draft) -> None:

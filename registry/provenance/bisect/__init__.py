@@ -5,7 +5,8 @@ Asked is the checkpoint whose probability of being bad is nearest one half (Hors
 2013), among those that can be restored.
 """
 
-from registry.provenance.bisect.asking import BisectAnswer, get_bisect, observe, start_bisect
+from registry.provenance.bisect.answers import BisectAnswer
+from registry.provenance.bisect.asking import get_bisect, observe, start_bisect
 from registry.provenance.bisect.states import BisectNotFound, Target, project_of_bisect
 
 __all__ = [

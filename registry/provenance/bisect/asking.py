@@ -1,27 +1,23 @@
 """Start a search, take scores as they arrive, and say what to evaluate next."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
 from sqlalchemy.orm import Session
 
 from registry import strict_json
 from registry.checkpoints.detail import read_identities
-from registry.checkpoints.rows import CheckpointIdentity
 from registry.errors import FieldError, Invalid
 from registry.evals.catalogue import catalogue
 from registry.evals.known import nearest_capabilities
 from registry.evals.normalise import orient
 from registry.ids import from_text, to_text
 from registry.models import Bisect
-from registry.provenance.bisect.evidence import Rejected, evidence
+from registry.provenance.bisect.answers import BisectAnswer, Evaluation, Gap, NextEvaluation, Skipped
+from registry.provenance.bisect.evidence import evidence
 from registry.provenance.bisect.measures import Measured, Measures, NothingFell
 from registry.provenance.bisect.paths import path_between, restorable
 from registry.provenance.bisect.posterior import (
-    SURE,
-    Ask,
     bad_probabilities,
     credible_set,
     gap_probabilities,
@@ -37,7 +33,7 @@ from registry.provenance.bisect.states import (
     read_bisect,
     target_of,
 )
-from registry.wording import counted, was
+from registry.provenance.bisect.words import doubt, is_proven, rest, told
 
 DISCORDANCE = 0.15  # assumed: the share of items whose answer changes between two neighbours
 
@@ -55,78 +51,6 @@ class OffScale(Invalid):
 class UnknownCapability(Invalid):
     code = "bisect-unknown-capability"
     title = "There is no such capability"
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Two neighbours among the checkpoints that can be asked, and the probability that it fell between them."""
-
-    after: CheckpointIdentity
-    before: CheckpointIdentity
-    probability: float
-
-
-@dataclass(frozen=True, slots=True)
-class NextEvaluation:
-    checkpoint: CheckpointIdentity
-    items: int
-    probability_bad: float
-    uri: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """A score that the search has taken. `delta` from the good one and `stderr` are on the common scale."""
-
-    checkpoint: CheckpointIdentity
-    value: float
-    delta: float
-    stderr: float
-    items: int | None
-    source: str  # posted, or recorded: it arrived as any score does
-    probability_bad: float
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A score that is kept and does not count: it cannot be of the benchmark's scale, or is of one of the ends."""
-
-    checkpoint: CheckpointIdentity
-    value: float
-    source: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class BisectAnswer:
-    """`posterior`: every gap in order. `credible`: the places in it of the shortest stretch that holds 95 %.
-
-    `left_out`: checkpoints on the way without a copy to evaluate and without a score. `skipped`: scores that cannot
-    count. `why`: how it stands, in words.
-    """
-
-    id: int
-    project_id: int
-    good: CheckpointIdentity
-    bad: CheckpointIdentity
-    target: Target
-    what: tuple[str, ...]
-    drop: float
-    discordance: float
-    items: int
-    next: NextEvaluation | None
-    posterior: tuple[Gap, ...]
-    credible: tuple[int, ...]
-    evaluations: tuple[Evaluation, ...]
-    left_out: int
-    done: bool
-    why: str
-    skipped: tuple[Skipped, ...] = ()
-
-    @property
-    def gap(self) -> Gap:
-        """The likeliest one."""
-        return max(self.posterior, key=lambda each: each.probability)
 
 
 def start_bisect(
@@ -261,6 +185,8 @@ def get_bisect(session: Session, bisect_id: int) -> BisectAnswer:
         asked = points[ask.point]
         upcoming = NextEvaluation(names[asked], ask.items, ask.probability_bad, places.get(asked))
     credible = tuple(credible_set(gaps))
+    fall = measures.measured(row.bad_id, what)
+    why = told(posterior, credible, ask, len(evaluations), rest(len(path) - len(points), skipped))
     return BisectAnswer(
         id=row.id,
         project_id=row.project_id,
@@ -277,8 +203,10 @@ def get_bisect(session: Session, bisect_id: int) -> BisectAnswer:
         evaluations=evaluations,
         left_out=len(path) - len(points),
         done=ask is None,
-        why=gone or _told(posterior, credible, ask, len(evaluations), _rest(len(path) - len(points), skipped)),
+        why=gone or f"{doubt(fall, has_points=measures.has_points(what))}{why}",
         skipped=tuple(Skipped(names[each.checkpoint_id], each.value, each.source, each.why) for each in skipped),
+        is_proven=not gone and is_proven(fall),
+        whole=measures.most_items(what),
     )
 
 
@@ -295,31 +223,3 @@ def _what(row: Bisect, measures: Measures) -> tuple[str, ...]:
     """Which metric the search compares: that in which the two ends differ, while both have a score."""
     fall = measures.measured(row.bad_id)
     return fall.what if fall is not None else (row.benchmark or "", row.metric or "", row.filter or "")
-
-
-def _rest(left_out: int, skipped: Sequence[Rejected]) -> str:
-    """What does not count, and why."""
-    said = ""
-    if left_out:
-        said = f"; {left_out} more on the way {'has' if left_out == 1 else 'have'} no copy to evaluate"
-    if skipped:
-        reasons = "; ".join(dict.fromkeys(each.why for each in skipped[:3]))
-        said += f"; {counted(len(skipped), 'score')} {was(len(skipped))} left out: {reasons}"
-    return said
-
-
-def _told(posterior: Sequence[Gap], credible: Sequence[int], ask: Ask | None, evaluations: int, rest: str) -> str:
-    best = posterior[int(np.argmax([each.probability for each in posterior]))]
-    between = f"between {_name(best.after)} and {_name(best.before)}"
-    count = counted(evaluations, "evaluation")
-    if best.probability >= SURE:
-        return f"it fell {between}, with a probability of {best.probability:.1%} after {count}{rest}"
-    first, last = posterior[credible[0]].after, posterior[credible[-1]].before
-    span = f"between {_name(first)} and {_name(last)} (95 %: {len(credible)} of {len(posterior)} gaps)"
-    if ask is None:
-        return f"it fell {span}; no further evaluation of these would tell more{rest}"
-    return f"it fell {span} after {count}; the likeliest is {between}, {best.probability:.0%}{rest}"
-
-
-def _name(checkpoint: CheckpointIdentity) -> str:
-    return f"{checkpoint.run.name} step {checkpoint.step:,}"

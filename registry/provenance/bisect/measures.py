@@ -115,6 +115,12 @@ class Measures:
             return f"{name} was not evaluated on both ends in a comparable way"
         return f"{name} cannot be compared between the two ends: {problems[0]}"
 
+    def has_points(self, what: tuple[str, ...]) -> bool:
+        """Whether differences are parts of a scale, and not of logarithms or of a scale that nobody knows."""
+        if self.of_capability:
+            return self._target.capability != "lm"
+        return self._readings(*what).scale in TOP
+
     def off_scale(self, value: float, what: tuple[str, ...]) -> str:
         """Why a value cannot be one of what is searched for, in words; empty where it can."""
         if not self.of_capability:

@@ -162,3 +162,19 @@ def test_the_expected_minutes_add_up_as_they_are_read() -> None:
         newest.reasons[0] == "19.6 min expected: 8.3 to restore, 0 to replay, 11.3 for the risk that it does not load"
     )
     assert older.reasons[0].startswith("103.6 min expected: 8.3 to restore, 20 to replay, 75.3 for the risk")
+
+
+def test_a_copy_of_unknown_size_is_there_to_fall_back_on() -> None:
+    options = [TrainingOption(1, 2000, None, "none"), TrainingOption(2, 3000, 10.0, "none")]
+    assert choose_fallbacks(options, 10.0)[2] == options[0]
+    first = next(each for each in rank_for_training(options, 3000, 10.0) if each.id == 2)
+    assert first.terms["fallback_step"] == 2000.0
+    assert first.terms["fallback_restore_minutes"] is None
+    assert "If it does not load, at least 175 min more, from step 2000" in first.reasons  # 8.3 + 1000 steps
+
+
+def test_where_no_size_is_known_an_older_copy_still_comes_before_the_start_of_the_run() -> None:
+    options = [TrainingOption(1, 2000, None, "none"), TrainingOption(2, 3000, None, "none")]
+    newest, oldest = rank_for_training(options, 3000, 10.0)
+    assert "If it does not load, at least 175 min more, from step 2000" in newest.reasons
+    assert "If it does not load, at least 342 min more, from the start of the run" in oldest.reasons

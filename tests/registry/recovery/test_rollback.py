@@ -108,8 +108,8 @@ def test_how_far_the_run_came_is_what_its_newest_attempt_said(session: Session) 
         ("loss", {"loss": math.nan}, "NaN"),
         ("loss", {"loss": math.inf}, "Infinity"),
         ("quarantine", {"tags": {"quarantine": "sdc"}}, "quarantined"),
-        ("pieces", {"pieces": {"weights": PieceSpec()}}, "optimizer is unknown, data_position is unknown"),
-        ("pieces", {"pieces": ALL_PIECES | {"optimizer": PieceSpec("absent")}}, "optimizer is absent"),
+        ("pieces", {"pieces": {"weights": PieceSpec()}}, "whether it has the optimizer and the data position"),
+        ("pieces", {"pieces": ALL_PIECES | {"optimizer": PieceSpec("absent")}}, "it lacks the optimizer"),
         ("copy", {"replicas": ()}, "no copy"),
     ],
 )
@@ -334,9 +334,12 @@ def test_an_unknown_size_is_said_and_never_taken_as_no_time(session: Session) ->
     assert candidate.terms["restore_minutes"] is None
     assert candidate.terms["expected_minutes"] is None
     assert any("unknown" in reason for reason in candidate.reasons)
-    late = find_rollback_candidates(session, run_id=run.id, rto_seconds=3600)
-    assert left_out(late) == {2000: "rto"}
-    assert "allow more time for the restore" in late.sentence
+    for limit in (3600, 1e9):
+        late = find_rollback_candidates(session, run_id=run.id, rto_seconds=limit)
+        assert left_out(late) == {2000: "size"}
+        assert "size of the copy unknown" in late.sentence
+        assert "record the sizes of the copies, or name no limit of time" in late.sentence
+        assert "too slow" not in late.sentence
 
 
 def test_the_rto_is_held_against_the_slow_restores(session: Session) -> None:

@@ -45,7 +45,7 @@ def test_without_any_score_the_watch_is_refused_and_production_says_that_nothing
 ) -> None:
     run = make_run(session)
     whole(session, run, 1000)
-    with pytest.raises(NothingToWatch, match="There are: none"):
+    with pytest.raises(NothingToWatch, match="No score is recorded in this project yet"):
         find_rollback_candidates(session, run_id=run.id, watch=WATCH)
     answer = find_rollback_candidates(session, run_id=run.id, mode="production")
     assert (answer.candidates, left_out(answer)) == ((), {1000: "unscored"})

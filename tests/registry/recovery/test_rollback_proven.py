@@ -3,6 +3,7 @@
 import pytest
 from sqlalchemy.orm import Session
 
+from registry.aliases import move_alias
 from registry.evals.scores import NewScore
 from registry.provenance.bisect import BisectAnswer, Target, observe, start_bisect
 from registry.recovery.answers import RollbackAnswer
@@ -142,3 +143,18 @@ def test_the_curve_decides_where_it_suffices(session: Session) -> None:
     searched(session, run, ids, fell_after=50)
     onset = onset_of(asked(session, run))
     assert (onset.found_by, onset.after_step, onset.by_step) == ("scores", 110, 120)
+
+
+def test_the_last_known_good_of_a_bisect_is_a_candidate_where_nothing_scored_is_left(session: Session) -> None:
+    run, ids = trained(session, {10: 0.613, 160: 0.46})
+    move_alias(session, run.project_id, "production", ids[10], actor="test")
+    searched(session, run, ids, fell_after=90)
+    alias = f"{run.project}/production"
+    answer = find_rollback_candidates(session, alias=alias, mode="production", watch=MATH)
+    assert answer.last_known_good is not None
+    assert (answer.last_known_good.step, steps(answer), 90 in left_out(answer)) == (90, [90], False)
+    assert answer.candidates[0].terms["composite"] is None
+    assert answer.candidates[0].reasons[0].endswith("it stands here alone, as the last known good")
+    assert left_out(answer)[80] == "unscored"
+    ended = find_rollback_candidates(session, alias=alias, mode="production", watch=MATH, at_or_before_step=80)
+    assert (ended.candidates, set(left_out(ended).values()) >= {"step", "unscored"}) == ((), True)

@@ -133,6 +133,17 @@ def test_a_difference_beyond_the_errors_is_told_with_its_size(session: Session) 
     assert "scores better by 26.7 ± " in answer.served.sentence
 
 
+def test_where_what_is_served_scores_best_the_first_line_says_to_stay(session: Session) -> None:
+    run = run_of(session, [mmlu(0.6), *[mmlu(0.4)] * 6])
+    move_alias(session, run.project_id, "production", served_id(session, run, 1000), actor="test")
+    answer = find_rollback_candidates(session, alias=f"{run.project}/production", mode="production")
+    assert answer.candidates
+    stay = "Nothing speaks for going back: step 1000, which is served now, scores better than every candidate."
+    assert answer.headline.startswith(f"{stay} If you must: step ")
+    assert answer.sentence.startswith(stay)
+    assert "Going back scores worse by" in answer.sentence
+
+
 def test_the_last_known_good_that_does_not_come_first_is_explained(session: Session) -> None:
     run = run_of(session, [*[mmlu(0.6)] * 12, *[mmlu(0.4)] * 8])
     whole(session, run, 12500, scores=[mmlu(0.6)], pieces={})

@@ -13,7 +13,7 @@ from registry.recovery.watched import Watch
 from registry.resume_points import ResumePoint
 from registry.runs import RunRow
 from registry.series import Points, record_series
-from tests.factories import make_attempt, make_run
+from tests.factories import make_attempt, make_project, make_run
 from tests.registry.recovery.test_rollback import arc, left_out, steps, verify, whole
 
 
@@ -127,14 +127,18 @@ def test_the_step_asked_for_bounds_the_loss_that_is_looked_at(session: Session) 
     assert find_rollback_candidates(session, run_id=run.id, at_or_before_step=420).spike is None
 
 
-def test_a_spike_before_the_first_checkpoint_says_that_nothing_can_be_loaded(session: Session) -> None:
+def test_a_spike_before_the_first_checkpoint_proposes_to_start_again_without_its_data(session: Session) -> None:
     run = make_run(session)
     whole(session, run, 100)
     losses(session, run, [*calm(49), *[6.0] * 60])
     answer = find_rollback_candidates(session, run_id=run.id)
     assert answer.spike is not None
-    assert (answer.spike.rewind_to, answer.spike.attempt, answer.candidates) == (None, None, ())
-    assert "No loadable checkpoint was saved before it" in answer.sentence
+    assert (answer.spike.rewind_to, answer.candidates) == (None, ())
+    body = answer.spike.attempt
+    assert body == {"restart": True, "reason": "loss spike at steps 50 to 109", "skip": [{"from": 0, "to": 109}]}
+    again, _ = open_attempt(session, run.id, AttemptSpec(restart=True, reason=body["reason"], skip=((0, 109),)))
+    assert (again.number, list(again.skip)) == (2, [(0, 109)])
+    assert "no loadable checkpoint was saved before it, so start again from nothing" in answer.sentence
     assert "(too near a spike of the loss, or after it). To loosen that: watch" in answer.sentence
 
 
@@ -172,3 +176,42 @@ def test_of_a_long_curve_the_newest_stretch_is_read(session: Session) -> None:
     answer = find_rollback_candidates(session, run_id=run.id)
     assert answer.spike is not None
     assert answer.spike.spike.from_step == 45_001
+
+
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_a_loss_that_begins_not_finite_names_nothing_to_rewind_to_and_no_data(
+    session: Session, comes_back: bool
+) -> None:
+    run = make_run(session)
+    whole(session, run, 3)
+    losses(session, run, [*[math.nan] * 6, *(calm(20) if comes_back else [])], first=0)
+    spike = find_rollback_candidates(session, run_id=run.id).spike
+    assert spike is not None
+    assert (spike.rewind_to, spike.skip) == (None, ())
+    again = {"restart": True, "reason": "loss spike at steps 0 to 5", "skip": []}
+    assert spike.attempt == (None if comes_back else again)
+
+
+@pytest.mark.parametrize(("first", "skip"), [(0, (0, 5)), (501, (501, 506))])
+def test_a_fork_whose_loss_begins_not_finite_starts_again_from_what_it_came_from(
+    session: Session, first: int, skip: tuple[int, int]
+) -> None:
+    """Whether it counts its steps anew or on."""
+    project = make_project(session)
+    base = make_run(session, project, "base")
+    for step in (400, 500):
+        loaded = whole(session, base, step)
+    child = make_run(session, project)
+    make_attempt(session, child, resumed_from=ResumePoint(checkpoint_id=loaded))
+    whole(session, child, first + 3, attempt=1)
+    losses(session, child, [math.nan] * 6, first=first)
+    answer = find_rollback_candidates(session, run_id=child.id)
+    assert answer.spike is not None
+    assert answer.spike.rewind_to is not None
+    assert (answer.spike.rewind_to.id, answer.spike.skip, answer.spike.run_id) == (loaded, (skip,), child.id)
+    assert answer.headline.endswith(
+        f"start again from step 500 of base and skip the data of steps {skip[0]} to {skip[1]}. "
+        "Go back to step 500 of base (attempt 1)."
+    )
+    point = ResumePoint(checkpoint_id=loaded)
+    assert open_attempt(session, child.id, AttemptSpec(resumed_from=point, skip=(skip,)))[0].number == 2

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from registry.recovery.spikes import LEAD_STEPS, Spike, find_spikes, newest_that_matters, remedy
+from registry.recovery.remedy import remedy
+from registry.recovery.spikes import Spike, find_spikes, newest_that_matters
 
 
 def curve(count: int, seed: int = 1, noise: float = 0.02) -> list[float]:
@@ -124,33 +125,3 @@ def test_the_spike_in_the_log_of_a_large_training_is_found() -> None:
     assert cure.rewind_to == 31080
     assert cure.skip == (31116, 31222)
     assert "rewind to step 31080 and skip the data of steps 31116 to 31222" in cure.sentence
-
-
-def spike(first: int, last: int, after: int | None, *, recovered: bool = False) -> Spike:
-    return Spike(first, last, after, "sustained", 2.0, 6.0, last - first + 1, recovered)
-
-
-def test_the_rewind_lies_before_what_may_have_caused_it() -> None:
-    cure = remedy(spike(1000, 1020, 999), [700, 850, 950, 999, 1010])
-    assert cure.rewind_to == 850  # 950 lies within LEAD_STEPS
-    assert cure.skip == (1000 - LEAD_STEPS, 1020)
-
-
-def test_where_only_a_late_checkpoint_is_left_the_skip_begins_after_it() -> None:
-    cure = remedy(spike(1000, 1020, 999), [950, 1010])
-    assert (cure.rewind_to, cure.skip) == (950, (951, 1020))
-
-
-def test_a_curve_that_is_logged_seldom_moves_the_skip_to_the_last_good_point() -> None:
-    cure = remedy(spike(10000, 10500, 9500), [9000, 9500, 10000])
-    assert (cure.rewind_to, cure.skip) == (9500, (9501, 10500))
-
-
-def test_without_a_checkpoint_before_it_that_is_said() -> None:
-    cure = remedy(spike(50, 60, 49), [55])
-    assert cure.rewind_to is None
-    assert cure.sentence.endswith("No loadable checkpoint was saved before it.")
-
-
-def test_a_spike_that_came_back_is_advised_on_without_urging() -> None:
-    assert "To undo it all the same" in remedy(spike(1000, 1020, 999, recovered=True), [500]).sentence

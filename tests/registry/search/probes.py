@@ -5,6 +5,9 @@ Read at the same time as those of `queries.py`, and with the same names known.
 
 from tests.registry.search.queries import SEVEN_B
 
+RESUMABLE = " ".join(f"pieces.{piece}=present" for piece in ("weights", "optimizer", "data_position"))
+FIVE_DAYS = "saved_at>=2026-11-01T00:00:00Z saved_at<2026-11-06T00:00:00Z"
+
 # question, conditions, words not understood, what comes first
 PROBES = (
     # degrees, shares and averages
@@ -24,6 +27,41 @@ PROBES = (
     ("not only strong at math but also at code", "math>=0.8 code>=0.8", "", "match"),
     ("不仅数学强,代码也强", "math>=0.8 code>=0.8", "", "match"),
     ("only 7B models strong at math", f"{SEVEN_B} math>=0.8", "", "match"),
+    ("top half at math", "math>=0.5", "", "match"),
+    ("reading in the bottom quartile", "reading<=0.25", "", "match"),
+    ("数学前三分之一", "math>=0.67", "", "match"),
+    # what somebody means to do with it is no kind of run
+    ("strong math, to fine-tune", "math>=0.8", "fine-tune", "match"),
+    ("strong math for further sft", "math>=0.8", "further sft", "match"),
+    ("适合微调的数学强", "math>=0.8", "适合微调", "match"),
+    ("strong math for sft models", "math>=0.8 run.kind=SFT", "", "match"),
+    ("checkpoint that I can resume from, strong math", f"{RESUMABLE} math>=0.8", "", "match"),
+    # the learning rate, in words of one's own
+    ("lr has not decayed yet, strong math", "lr_phase!=decay math>=0.8", "", "match"),
+    ("hasn't annealed, strong math", "lr_phase!=decay math>=0.8", "", "match"),
+    ("学习率还没衰减的数学最好", "lr_phase!=decay math>=0.95", "", "match"),
+    ("尚未退火 数学强", "lr_phase!=decay math>=0.8", "", "match"),
+    # English words within Chinese, without a space
+    ("在step 20000之前数学强", "step<20000 math>=0.8", "", "match"),
+    ("100B tokens以后数学强", "tokens_seen>100000000000 math>=0.8", "", "match"),
+    ("超过1万亿token的模型数学强", "tokens_seen>1000000000000 math>=0.8", "", "match"),
+    ("数学top 10%的", "math>=0.9", "", "match"),
+    ("找between step 1000 and 2000的数学强", "step>=1000 step<=2000 math>=0.8", "", "match"),
+    ("找出lowest loss的", "", "", "lowest_loss"),
+    ("数学good但chat弱", "math>=0.8 chat<=0.2", "", "match"),
+    # from one day to another, both included
+    ("from nov 1 to nov 5 strong math", f"{FIVE_DAYS} math>=0.8", "", "match"),
+    ("between 2026-11-01 and 2026-11-05 strong math", f"{FIVE_DAYS} math>=0.8", "", "match"),
+    ("strong math, nov 5 - nov 1", f"math>=0.8 {FIVE_DAYS}", "", "match"),
+    ("11月1日到11月5日 数学强", f"{FIVE_DAYS} math>=0.8", "", "match"),
+    ("more than 3 days ago strong math", "saved_at<2026-11-15T10:00:00Z math>=0.8", "", "match"),
+    ("strong math in the last hour", "math>=0.8 saved_at>=2026-11-18T09:00:00Z", "", "match"),
+    # what comes first
+    ("first checkpoint where gsm8k exceeds 50%", "gsm8k>0.5", "", "oldest"),
+    ("第一个 gsm8k 超过 50% 的 checkpoint", "gsm8k>0.5", "", "oldest"),
+    ("the last checkpoint before step 5000", "step<5000", "", "newest"),
+    ("newest first, strong math", "math>=0.8", "", "newest"),
+    ("first time gsm8k > 50%", "gsm8k>0.5", "first time", "match"),
     # a negation of what is no quality
     ("not before step 1000 strong math", "step>=1000 math>=0.8", "", "match"),
     ("not on local disk strong math", "replicas.tier!=local math>=0.8", "", "match"),
@@ -37,6 +75,13 @@ PROBES = (
     ("doesn't have optimizer state, good at math", "pieces.optimizer=absent math>=0.8", "", "match"),
     ("strong math not from run pythia-1b", "math>=0.8 run.name!=pythia-1b", "", "match"),
     ("!strong math", "math<=0.5", "", "match"),
+    ("shouldn't be weak at math", "math>=0.5", "", "match"),
+    ("mustn't be strong at chat, wouldn't be bad at math", "chat<=0.5 math>=0.5", "", "match"),
+    ("数学是不是强", "math>=0.8", "是不是", "match"),
+    ("peak lr strong math", "lr_phase=stable math>=0.8", "", "match"),
+    ("strong math, the lr has decayed", "math>=0.8 lr_phase=decay", "", "match"),
+    ("数学倒数第一", "math<=0.05", "", "match"),
+    ("数学垫底", "math<=0.05", "", "match"),
     # bounds
     ("gsm8k above 5% but below 10%", "gsm8k>0.05 gsm8k<0.1", "", "match"),
     ("gsm8k isn't > 5%", "gsm8k<=0.05", "", "match"),
@@ -75,6 +120,10 @@ PROBES = (
 
 # Each with a word of the answer.
 PROBES_REFUSED = (
+    ("strong math before sft", "before sft"),
+    ("base models before fine-tuning, good at code", "before fine-tuning"),
+    ("SFT之前 数学强", "SFT之前"),
+    ("pre-sft strong math", "pre-sft"),
     ("one of math and code strong", "choice"),
     ("any of math, code strong", "choice"),
     ("all but math strong", "name what should be"),

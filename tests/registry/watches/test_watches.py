@@ -77,6 +77,23 @@ def test_a_fall_leaves_a_finding_when_its_score_arrives(session: Session) -> Non
     assert count_open(session, [run.project_id]) == 1
 
 
+@pytest.mark.parametrize("odd", [61.0, -3.0, math.nan, math.inf])
+@pytest.mark.parametrize("where", [slice(6, 9), slice(0, 6), slice(0, 9)])
+def test_a_value_that_never_ranks_settles_nothing(session: Session, odd: float, where: slice) -> None:
+    run = make_run(session)
+    watch(session, run, capability="math")
+    ids = scored(session, run, FALL)
+    (before,) = findings(session)
+    for each in ids[where]:
+        make_score(session, each, "gsm8k", odd, metric="exact_match", n_samples=1319)
+    (after,) = findings(session)
+    assert after == before
+    for each in ids[6:]:
+        make_score(session, each, "gsm8k", 0.6, metric="exact_match", n_samples=1319, evaluated_at=at("2026-11-02"))
+    (mended,) = findings(session)
+    assert mended.state == "withdrawn"
+
+
 def test_a_finding_is_announced_once(session: Session) -> None:
     run = make_run(session)
     watch(session, run, benchmark="gsm8k")
@@ -122,6 +139,41 @@ def test_a_re_evaluation_of_an_old_checkpoint_is_no_fall_and_a_corrected_score_w
     assert [(each.id, each.state) for each in findings(session)] == [(found.id, "withdrawn")]
     make_score(session, ids[-1], "gsm8k", 0.50, evaluated_at=at("2026-11-03"), **known)
     assert [(each.id, each.state) for each in findings(session)] == [(found.id, "open")]
+
+
+def test_an_acknowledged_finding_that_had_gone_opens_again_when_its_score_falls_anew(session: Session) -> None:
+    run = make_run(session)
+    watch(session, run, benchmark="gsm8k")
+    fallen = scored(session, run, [0.60] * 6 + [0.50])[-1]
+    (found,) = findings(session)
+    amend_finding(session, found.id, {"state": "acknowledged", "note": "shard 7"}, actor="bea")
+    known = {"metric": "exact_match", "n_samples": 1319}
+    for day, value, state in ((2, 0.61, "withdrawn"), (3, 0.40, "open")):
+        make_score(session, fallen, "gsm8k", value, evaluated_at=at(f"2026-11-0{day}"), **known)
+        assert [(each.id, each.state) for each in findings(session)] == [(found.id, state)]
+    (again,) = findings(session)
+    assert (again.acknowledged_at, again.acknowledged_by, again.note) == (None, None, "shard 7")
+    events = session.scalars(select(OutboxEvent.topic).order_by(OutboxEvent.id)).all()
+    assert [each for each in events if each.startswith("finding.")] == [
+        "finding.opened",
+        "finding.withdrawn",
+        "finding.opened",
+    ]
+
+
+def test_an_acknowledged_finding_opens_again_where_a_later_score_raises_it_and_only_there(session: Session) -> None:
+    run = make_run(session)
+    watch(session, run, benchmark="gsm8k")
+    fallen = scored(session, run, [0.60] * 6 + [0.50])[-1]
+    (found,) = findings(session)
+    amend_finding(session, found.id, {"state": "acknowledged"}, actor="bea")
+    make_checkpoint(session, run, 6500, scores=[gsm8k(0.50)])  # the same fall, seen earlier
+    assert [(each.id, each.state, each.to_step) for each in findings(session)] == [(found.id, "acknowledged", 6500)]
+    known = {"metric": "exact_match", "n_samples": 1319, "evaluated_at": at("2026-11-02")}
+    for early in (fallen, *(each.checkpoint.id for each in findings(session) if each.checkpoint)):
+        make_score(session, early, "gsm8k", 0.59, **known)
+    make_checkpoint(session, run, 8000, scores=[gsm8k(0.50)])
+    assert [(each.id, each.state, each.to_step) for each in findings(session)] == [(found.id, "open", 8000)]
 
 
 def test_results_under_other_conditions_fire_nothing(session: Session) -> None:

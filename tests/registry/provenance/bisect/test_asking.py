@@ -243,6 +243,19 @@ def test_two_that_do_not_come_from_each_other_have_no_way(session: Session) -> N
         started(session, [old[-1], old[0]])
 
 
+def test_ends_that_may_differ_by_chance_are_searched_with_that_doubt(session: Session) -> None:
+    path = trained(session, make_run(session), range(1, 3), {1: 0.600, 2: 0.595})
+    found = started(session, path)
+    assert (found.done, found.is_proven) == (True, False)
+    assert found.why.startswith(
+        "whether it fell at all is not proven, since the bad end is lower by 0.5 ± 1.9 points; if it did, "
+        "it fell between "
+    )
+    assert "with a probability of over 99.9% after 0 evaluations" in found.why
+    sure = started(session, trained(session, make_run(session), range(1, 3), {1: 0.60, 2: 0.50}))
+    assert (sure.is_proven, sure.why.startswith("it fell between")) == (True, True)
+
+
 def test_where_nothing_fell_there_is_nothing_to_search(session: Session) -> None:
     run = make_run(session)
     path = trained(session, run, range(1, 4), {1: 0.5, 3: 0.6})

@@ -85,3 +85,20 @@ def test_64_gaps_take_no_more_than_the_published_13_evaluations_and_are_found_mo
     assert evaluations <= 13 + 2
     assert right >= 0.958
     assert searched(6.0)[0] <= 6.4 + 0.5
+
+
+def test_evaluations_too_coarse_for_one_gap_leave_a_stretch_that_holds_it() -> None:
+    """d' = 2, every point once and no more items to ask: published 64.5 % right, so the 95 % stretch is shown."""
+    random = np.random.default_rng(11)
+    held, named, sizes = 0, 0, []
+    for _ in range(400):
+        true, seen = int(random.integers(64)), dict[int, Seen]()
+        while (asked := next_ask(gaps := gap_probabilities(64, 0.05, seen), seen, range(65), 960, 960)) is not None:
+            level = -0.05 if asked.point > true else 0.0
+            seen[asked.point] = Seen(level + 0.025 * random.standard_normal(), 0.025, 960)
+        held += true in credible_set(gaps)
+        named += int(np.argmax(gaps)) == true
+        sizes.append(len(credible_set(gaps)))
+    assert held / 400 >= 0.93
+    assert 0.5 <= named / 400 <= 0.75
+    assert np.median(sizes) <= 8

@@ -31,6 +31,7 @@ from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from registry import known_ids
+from registry.sqlite_file import OpenFile
 from registry.types import NON_FINITE
 
 NAMES = {
@@ -141,8 +142,9 @@ class Database:
         self.url = make_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         if self.is_sqlite:
-            self.writer = _sqlite_engine(url, size=1, begin="BEGIN IMMEDIATE")
-            self.reader = _sqlite_engine(url, size=readers, begin="BEGIN")
+            self._file = OpenFile(self.url.database or "")
+            self.writer = _sqlite_engine(url, self._file, size=1, begin="BEGIN IMMEDIATE")
+            self.reader = _sqlite_engine(url, self._file, size=readers, begin="BEGIN")
         else:
             self.writer = _postgresql_engine(url, size=readers)
             # READ COMMITTED gives each statement its own snapshot in any case: reads need no BEGIN and no ROLLBACK.
@@ -176,9 +178,11 @@ class Database:
             each.close()
         self.writer.dispose()
         self.reader.dispose()
+        if self.is_sqlite:
+            self._file.forget()
 
 
-def _sqlite_engine(url: str, *, size: int, begin: str) -> Engine:
+def _sqlite_engine(url: str, file: OpenFile, *, size: int, begin: str) -> Engine:
     engine = create_engine(
         url,
         pool_size=size,
@@ -186,6 +190,10 @@ def _sqlite_engine(url: str, *, size: int, begin: str) -> Engine:
         pool_timeout=30,
         connect_args={"timeout": 30, "check_same_thread": False},
     )
+
+    @event.listens_for(engine, "do_connect")
+    def look(_dialect: object, _record: object, _given: object, _named: object) -> None:
+        file.check()  # a connection would make an empty file in its place
 
     @event.listens_for(engine, "connect")
     def prepare(connection: DBAPIConnection, _record: object) -> None:
@@ -203,9 +211,11 @@ def _sqlite_engine(url: str, *, size: int, begin: str) -> Engine:
         ):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
+        file.note()
 
     @event.listens_for(engine, "begin")
     def start(connection: Any) -> None:
+        file.check()
         connection.exec_driver_sql(begin)
 
     return engine

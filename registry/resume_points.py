@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from registry.errors import FieldError, Invalid
 from registry.ids import from_text, to_text
 from registry.models import Attempt, Checkpoint, Run
+from registry.names import run_name
 from registry.types import Kind
 
 
@@ -88,6 +89,7 @@ def resolve(session: Session, run: Run, point: ResumePoint | None) -> ResumePoin
 
 def _other_run(session: Session, run: Run, said: str | None) -> tuple[str | None, int | None]:
     """(name, id) of the run that a resume point names by name or id: (None, own id) for this run itself."""
+    said = None if said is None else run_name(said)
     if said is None or said == run.name or from_text(said) == run.id:
         return None, run.id
     identity = from_text(said)

@@ -13,6 +13,7 @@ from registry.db import now
 from registry.errors import NotFound
 from registry.ids import new_id, to_text
 from registry.models import Project, Run, RunTag, TrackerLink
+from registry.names import run_name
 from registry.projects import ProjectNotFound, find_project
 from registry.trackers.links import without_userinfo
 from registry.upsert import any_of, chunks, insert_missing
@@ -76,7 +77,7 @@ def start_run(session: Session, project_id: int, spec: RunSpec) -> tuple[RunRow,
     Any rank may link a tracker (some frameworks hold theirs on the last rank): links of one run are merged. Such a
     rank may come first and knows nothing else of the run, so what was left unsaid is filled in.
     """
-    fresh = new_id()
+    fresh, name = new_id(), run_name(spec.name)
     (config_id,) = snapshots.keep_configs(session, project_id, [spec.config])
     insert_missing(
         session,
@@ -85,7 +86,7 @@ def start_run(session: Session, project_id: int, spec: RunSpec) -> tuple[RunRow,
             {
                 "id": fresh,
                 "project_id": project_id,
-                "name": spec.name,
+                "name": name,
                 "kind": spec.kind,
                 "owner": spec.owner,
                 "team": spec.team,
@@ -97,7 +98,7 @@ def start_run(session: Session, project_id: int, spec: RunSpec) -> tuple[RunRow,
             }
         ],
     )
-    run_id = session.scalars(select(Run.id).where(Run.project_id == project_id, Run.name == spec.name)).one()
+    run_id = session.scalars(select(Run.id).where(Run.project_id == project_id, Run.name == name)).one()
     if run_id != fresh:
         _fill_in(session, run_id, spec, config_id)
     insert_missing(
@@ -195,7 +196,7 @@ def find_run(session: Session, project: str, name: str) -> RunRow:
     """The run of this name. Raises ProjectNotFound or RunNotFound."""
     project_row = find_project(session, project)
     query = select(Run, Project.name).join(Project, Project.id == Run.project_id)
-    query = query.where(Run.project_id == project_row.id, Run.name == name)
+    query = query.where(Run.project_id == project_row.id, Run.name == run_name(name))
     found = session.execute(query).one_or_none() if "\0" not in name else None  # which PostgreSQL refuses to read
     if found is None:
         raise RunNotFound(f"Project {project!r} has no run {name[:128]!r}. GET /api/v1/runs lists them.")
@@ -203,11 +204,11 @@ def find_run(session: Session, project: str, name: str) -> RunRow:
 
 
 def run_ids_by_name(session: Session, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[int, int]]:
-    """(project, run) names to (project id, run id), for those that exist."""
+    """(project, run) names as they are said to (project id, run id), for those that exist."""
     found: dict[tuple[str, str], tuple[int, int]] = {}
-    by_project: dict[str, set[str]] = {}
-    for project, name in keys:
-        by_project.setdefault(project, set()).add(name)
+    by_project: dict[str, dict[str, list[str]]] = {}
+    for project, said in keys:
+        by_project.setdefault(project, {}).setdefault(run_name(said), []).append(said)
     for project, names in by_project.items():
         try:
             project_id = find_project(session, project).id
@@ -215,7 +216,8 @@ def run_ids_by_name(session: Session, keys: Sequence[tuple[str, str]]) -> dict[t
             continue
         for chunk in chunks(sorted(names)):
             query = select(Run.name, Run.id).where(Run.project_id == project_id, Run.name.in_(chunk))
-            found.update(((project, row.name), (project_id, row.id)) for row in session.execute(query))
+            for row in session.execute(query):
+                found.update(((project, said), (project_id, row.id)) for said in names[row.name])
     return found
 
 
@@ -242,7 +244,7 @@ def list_runs(
     if project_ids is not None:
         query = query.where(Run.project_id.in_(project_ids))
     if name is not None:
-        query = query.where(Run.name == name)
+        query = query.where(Run.name == run_name(name))
     if after is not None:
         query = query.where(Run.id < after)
     return _read(session, list(session.execute(query)))

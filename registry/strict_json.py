@@ -16,9 +16,15 @@ from math import isfinite, isinf, isnan
 from typing import Any, Final
 
 from registry.errors import FieldError, Malformed
+from registry.json_places import too_deep_at
 
 MAX_DEPTH: Final = 64
 _WORDS: Final = {None: "null", True: "true", False: "false"}
+_IN_OUR_WORDS: Final = {
+    "Unexpected UTF-8 BOM (decode using utf-8-sig)": "the text begins with a byte order mark (BOM); send it without",
+    "Invalid control character at": "a control character stands in a text; escape it, as \\n or \\u0001",
+    "Invalid \\escape": "a backslash begins no escape here",
+}
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -99,15 +105,20 @@ def loads(raw: bytes) -> Any:
             parse_int=reader.integer,
         )
     except json.JSONDecodeError as error:
-        raise MalformedJson(
-            f"Line {error.lineno}, column {error.colno}: {error.msg[0].lower()}{error.msg[1:]}.",
-            position=error.pos,
-        ) from None
+        words = _IN_OUR_WORDS.get(error.msg) or f"{error.msg[0].lower()}{error.msg[1:]}"
+        raise MalformedJson(f"Line {error.lineno}, column {error.colno}: {words}.", position=error.pos) from None
     except RecursionError:
-        raise MalformedJson(f"The body is nested deeper than the {MAX_DEPTH} levels that are accepted.") from None
+        raise _too_deep(text) from None
     if reader.refused or _HALF_PAIR.search(raw):
         _refuse_what_was_marked(value)
     return value
+
+
+def _too_deep(text: str) -> MalformedJson:
+    pointer, position = too_deep_at(text, MAX_DEPTH)
+    message = f"nested deeper than the {MAX_DEPTH} levels that are accepted"
+    where = f"At {pointer[:200]}: " if pointer else "The body is "
+    return MalformedJson(f"{where}{message}.", errors=[FieldError(pointer, message)], position=position)
 
 
 def _refuse_what_was_marked(value: Any) -> None:

@@ -15,6 +15,7 @@ from registry.aliases.errors import (
     SuspectTarget,
 )
 from registry.aliases.fitness import QUARANTINE_TAGS
+from registry.aliases.last import not_the_last
 from registry.aliases.moving import move_alias, roll_back_alias
 from registry.aliases.reading import (
     AliasRow,
@@ -42,6 +43,7 @@ __all__ = [
     "get_alias_id",
     "list_aliases",
     "move_alias",
+    "not_the_last",
     "roll_back_alias",
     "rollback_target",
 ]

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sqlalchemy import Select, select, union_all
+from sqlalchemy import Select, and_, or_, select, union_all
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.elements import UnaryExpression
 from sqlalchemy.sql.operators import custom_op
@@ -85,10 +85,11 @@ def _page_ids(session: Session, prepared: Prepared, limit: int, plain: Sequence[
     found = []
     if plain is None or plain[:1] != [None]:
         found = _run(session, driven_select(prepared, limit + 1, plain, driving))
-        if len(found) > limit or _constrained(prepared, driving):
+        if len(found) > limit:
             return found
         plain = None
-    return found + _run(session, page_select(prepared, limit + 1 - len(found), plain, unranked=True))
+    only = _infinite(driving) if _constrained(prepared, driving) else None
+    return found + _run(session, page_select(prepared, limit + 1 - len(found), plain, unranked=True, only=only))
 
 
 def _run(session: Session, statement: Select[Any]) -> list[tuple[Any, ...]]:
@@ -124,11 +125,12 @@ def page_select(
     driving: tuple[ScoreChoice, tuple[int, int]] | None = None,
     *,
     unranked: bool = False,
+    only: Any = None,
 ) -> Select[Any]:
     """The statement that finds a page, apart from its execution so that a test can read its plan.
 
     `driving` is a score and the (project, metric) whose finite values are walked. `unranked`: only what has no
-    finite value of the first key, in the order of the others.
+    finite value of the first key, in the order of the others. `only`: of the checkpoints whose ids this gives.
     """
     score = current_score.alias("driving")
     columns = prepared.columns()
@@ -143,6 +145,8 @@ def page_select(
     if unranked:
         where.append(keys[0].expression.is_(None))
         ordered, values = keys[1:], values and values[1:]
+    if only is not None:
+        where.append(checkpoint.c.id.in_(only))
     if values is not None:
         where.append(keyset.after(ordered, values))
     query: Any = select(checkpoint.c.id, *(key.expression.label(f"key_{place}") for place, key in enumerate(keys)))
@@ -150,7 +154,9 @@ def page_select(
         query = query.select_from(checkpoint)
     else:
         project_id, metric_id = driving[1]
-        where += [score.c.project_id == project_id, score.c.score_metric_id == metric_id, score.c.value.is_not(None)]
+        limits = driving[0].limits
+        ranked = score.c.value.is_not(None) if limits is None else score.c.value.between(*limits)
+        where += [score.c.project_id == project_id, score.c.score_metric_id == metric_id, ranked]
         # By id alone: told of the project too, PostgreSQL may scan all of it for each score before it has statistics.
         query = query.select_from(score).join(checkpoint, checkpoint.c.id == score.c.checkpoint_id)
     found: Select[Any] = columns.join_to(query).where(*where).order_by(*(key.clause for key in ordered))
@@ -158,13 +164,21 @@ def page_select(
 
 
 def _constrained(prepared: Prepared, driving: ScoreChoice) -> bool:
-    """Whether the filter is true only where that score has a finite value."""
+    """Whether the filter is true only where that score has a value that compares."""
     for term in syntax.conjuncts(prepared.node):
         if isinstance(term, syntax.Comparison | syntax.Membership | syntax.Between):
             segments = term.field.segments
             if segments[0] == "scores" and prepared.scores[segments[1:]] == driving:
                 return True
     return False
+
+
+def _infinite(choice: ScoreChoice) -> Select[Any]:
+    """The few checkpoints whose value of a score compares and yet has no place in its order."""
+    keys = (current_score.c.project_id, current_score.c.score_metric_id)
+    marked = current_score.c.special.in_(("Infinity", "-Infinity"))
+    own = or_(*(and_(*(key == each for key, each in zip(keys, series, strict=True))) for series in choice.series))
+    return select(current_score.c.checkpoint_id).where(own, current_score.c.value.is_(None), marked)
 
 
 def _in_projects(project_ids: Collection[int], sqlite: bool) -> Any:

@@ -19,6 +19,7 @@ from registry.checkpoints.registration import Registration
 from registry.errors import Invalid
 from registry.ids import from_text, to_text
 from registry.models import Attempt, Checkpoint, Project, Run
+from registry.names import run_name
 from registry.runs import run_ids_by_name
 from registry.types import CheckpointState
 from registry.upsert import chunks
@@ -116,7 +117,7 @@ def _spot(place: Place, step: int | None, several: bool, target: Target, known: 
         return f"it is of the model {place.model!r}, not of {target.model!r}"
     project, run = (known.project, known.run) if known else (target.project, target.run)
     for kind, said, asked in (("project", place.project, project), ("run", place.run, run)):
-        if said is not None and asked is not None and said != asked:
+        if said is not None and asked is not None and run_name(said) != run_name(asked):
             return f"it is of the {kind} {said!r}, not of {asked!r}"
     asked_step = known.step if known else target.step
     if several and asked_step is not None and step != asked_step:

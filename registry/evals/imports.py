@@ -5,7 +5,7 @@ are published: one that cannot be of its benchmark's scale is noted, never resca
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from cairn.formats.evals import read_eval_folder, read_evals, together
 from sqlalchemy.orm import Session
 
 from registry.errors import FieldError, Invalid, RegistryError
+from registry.evals.import_models import mixed_notes, other_model_notes
 from registry.evals.import_places import (
     Known,
     NoTarget,
@@ -142,7 +143,19 @@ def import_read(session: Session, uploads: Sequence[ReadUpload], target: Target)
         raise NothingImported(
             f"{len(reports)} file(s) refused. The first, {first.file!r}: {first.skipped[0].reason}", errors=errors
         )
-    return reports
+    return _with_mixed(uploads, reports)
+
+
+def _with_mixed(uploads: Sequence[ReadUpload], reports: Sequence[FileReport]) -> list[FileReport]:
+    """The reports, with what only all files together show: two models in one checkpoint."""
+    read = {upload.places[0]: upload.found for upload in uploads}
+    files = [
+        (report.file, read.get(at), [each.checkpoint_id for each in report.checkpoints])
+        for at, report in enumerate(reports)
+    ]
+    mixed = mixed_notes(files)
+    pairs = zip(reports, mixed, strict=True)
+    return [replace(each, notes=[*each.notes, *notes]) if notes else each for each, notes in pairs]
 
 
 def _import_one(
@@ -187,6 +200,7 @@ def _record(session: Session, name: str, found: EvalFile, target: Target, known:
         *found.problems,
         *placed.notes,
         *notes,
+        *other_model_notes(session, found, {checkpoint_id for checkpoint_id, _ in scored}),
         *unkept,
         *scale_notes(session, project_id, (score for _, score in scored)),
         *_time_notes(times),

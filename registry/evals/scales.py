@@ -4,6 +4,7 @@ A value outside was reported in another scale: it is kept as it came, never resc
 """
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final, Protocol
@@ -41,6 +42,14 @@ def can_hold(scale: str, value: float) -> bool:
     if not math.isfinite(value):
         return True
     return low - _SLACK <= value <= high + _SLACK and not (scale == "log" and value == 0)
+
+
+def bounds(scale: str) -> tuple[float, float] | None:
+    """The lowest and the highest value that `can_hold` lets pass; None where it lets all."""
+    if scale not in LIMITS:
+        return None
+    low, high = LIMITS[scale]
+    return (math.ulp(0.0) if scale == "log" else low - _SLACK), min(high + _SLACK, sys.float_info.max)
 
 
 def scale_notes(session: Session, project_id: int, scores: Iterable[Scored]) -> list[str]:

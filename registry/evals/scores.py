@@ -1,7 +1,8 @@
 """Record eval scores: every result is kept, and one per (checkpoint, metric) counts now.
 
 The score that counts is the one with the newest `evaluated_at`, then the last to arrive. One that says no time ranks
-before every one that does, so that a late backfill never displaces a dated evaluation.
+before every one that does, so that a late backfill never displaces a dated evaluation. A result that is said again on
+purpose has arrived last: so a typo is put right by sending the right value, also where that was there before it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sqlalchemy import or_, select, tuple_
+from sqlalchemy import or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from registry import outbox, strict_json, watching
@@ -108,8 +109,14 @@ def split_metric(metric: str) -> tuple[str, str]:
     return name, "" if filter_name == "none" else filter_name
 
 
-def record_scores(session: Session, project_id: int, scored: Sequence[tuple[int, NewScore]]) -> int:
-    """Keep scores of checkpoints (id, score); gives how many of them were new. Sending them again adds nothing."""
+def record_scores(
+    session: Session, project_id: int, scored: Sequence[tuple[int, NewScore]], *, on_purpose: bool = False
+) -> int:
+    """Keep scores of checkpoints (id, score); gives how many of them were new. Sending them again adds nothing.
+
+    `on_purpose`: somebody says them now, other than a registration, a file or a tracker that is read again. One that is
+    known, and that another of the same time of evaluation displaced, then counts again.
+    """
     if not scored:
         return 0
     _require_replicas(session, project_id, scored)
@@ -117,10 +124,15 @@ def record_scores(session: Session, project_id: int, scored: Sequence[tuple[int,
     rows = _rows(project_id, scored, series)
     known = _known(session, project_id, list(rows))
     fresh = [row for key, row in rows.items() if key not in known]
-    scored_ids = {row["checkpoint_id"] for row in fresh}
+    again = [row for key, row in rows.items() if key in known] if on_purpose else []
+    again = _displaced(session, project_id, again, series) if again else []
+    scored_ids = {row["checkpoint_id"] for row in (*fresh, *again)}
     if fresh:
         insert_missing(session, Score, fresh)
-        send_rows(session, CurrentScore, _current(fresh, series), _only_if_newer)
+    for row in again:
+        session.execute(update(Score).where(*_is(row)).values(arrival=row["arrival"]))
+    if fresh or again:
+        send_rows(session, CurrentScore, _current([*fresh, *again], series), _only_if_newer)
     note_changes(session, project_id, scored_ids)
     watching.scores_arrived(session, project_id, scored_ids)
     spread_over_copies(session, project_id, scored_ids)
@@ -144,26 +156,23 @@ def record_first_scores(
 def _rows(
     project_id: int, scored: Sequence[tuple[int, NewScore]], series: Mapping[SeriesKey, Series]
 ) -> dict[tuple[int, int, int], dict[str, Any]]:
-    """The rows of `score`, by (checkpoint, series, identity): what is said twice is one."""
+    """The rows of `score`, by (checkpoint, series, identity): what is said twice is one, that arrived last."""
     rows: dict[tuple[int, int, int], dict[str, Any]] = {}
     for arrival, (checkpoint_id, score) in zip(new_ids(len(scored)), scored, strict=True):
         series_id, identity = series[score.series_key].id, score.identity
         value, special = split_number(score.value)
-        rows.setdefault(
-            (checkpoint_id, series_id, identity),
-            {
-                "project_id": project_id,
-                "checkpoint_id": checkpoint_id,
-                "series_id": series_id,
-                "digest": identity,
-                "value": value,
-                "special": special,
-                "stderr": score.stderr,
-                "evaluated_at": score.evaluated_at,
-                "arrival": arrival,
-                "replica_id": score.replica_id,
-            },
-        )
+        rows[checkpoint_id, series_id, identity] = {
+            "project_id": project_id,
+            "checkpoint_id": checkpoint_id,
+            "series_id": series_id,
+            "digest": identity,
+            "value": value,
+            "special": special,
+            "stderr": score.stderr,
+            "evaluated_at": score.evaluated_at,
+            "arrival": arrival,
+            "replica_id": score.replica_id,
+        }
     return rows
 
 
@@ -172,7 +181,7 @@ def _current(rows: Iterable[Mapping[str, Any]], series: Mapping[SeriesKey, Serie
     metric_of = {each.id: each.metric_id for each in series.values()}
     newest: dict[tuple[int, int], dict[str, Any]] = {}
     for row in rows:
-        micros = 0 if row["evaluated_at"] is None else to_micros(row["evaluated_at"])
+        micros = _micros(row)
         key = row["checkpoint_id"], metric_of[row["series_id"]]
         before = newest.get(key)
         if before is None or (micros, row["arrival"]) > (before["evaluated_micros"], before["arrival"]):
@@ -219,12 +228,41 @@ def _require_replicas(session: Session, project_id: int, scored: Sequence[tuple[
             raise ReplicaUnknown.at(f"/{at}/replica_id", score.replica_id)
 
 
-def _known(session: Session, project_id: int, keys: Sequence[tuple[int, int, int]]) -> set[tuple[int, int, int]]:
-    """Which (checkpoint, series, digest) are there already. A checkpoint made in this call has none, at little cost."""
-    found: set[tuple[int, int, int]] = set()
+def _known(session: Session, project_id: int, keys: Sequence[tuple[int, int, int]]) -> dict[tuple[int, int, int], int]:
+    """When each (checkpoint, series, digest) that is there arrived. A checkpoint made in this call has none, at little
+    cost."""
+    found: dict[tuple[int, int, int], int] = {}
     for chunk in chunks({key[0] for key in keys}):
-        query = select(Score.checkpoint_id, Score.series_id, Score.digest).where(
+        query = select(Score.checkpoint_id, Score.series_id, Score.digest, Score.arrival).where(
             Score.project_id == project_id, Score.checkpoint_id.in_(chunk)
         )
-        found.update(session.execute(query).all())
+        found.update(((checkpoint, of, digest), arrival) for checkpoint, of, digest, arrival in session.execute(query))
     return found
+
+
+def _displaced(
+    session: Session, project_id: int, rows: Sequence[dict[str, Any]], series: Mapping[SeriesKey, Series]
+) -> list[dict[str, Any]]:
+    """Those of known results that do not count, since another one of the same time of evaluation came later."""
+    metric_of = {each.id: each.metric_id for each in series.values()}
+    counts: dict[tuple[int, int], Any] = {}
+    for chunk in chunks({row["checkpoint_id"] for row in rows}):
+        query = select(CurrentScore.__table__).where(
+            CurrentScore.project_id == project_id, CurrentScore.checkpoint_id.in_(chunk)
+        )
+        counts.update(((each.checkpoint_id, each.score_metric_id), each) for each in session.execute(query))
+    wanted = []
+    for row in rows:
+        now = counts.get((row["checkpoint_id"], metric_of[row["series_id"]]))
+        same = ("series_id", "value", "special", "stderr")
+        if now is not None and now.evaluated_micros == _micros(row) and any(getattr(now, k) != row[k] for k in same):
+            wanted.append(row)
+    return wanted
+
+
+def _is(row: Mapping[str, Any]) -> list[Any]:
+    return [getattr(Score, name) == row[name] for name in ("project_id", "checkpoint_id", "series_id", "digest")]
+
+
+def _micros(row: Mapping[str, Any]) -> int:
+    return 0 if row["evaluated_at"] is None else to_micros(row["evaluated_at"])

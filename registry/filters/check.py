@@ -120,6 +120,10 @@ def _check_value(reference: Reference, literal: syntax.Literal, text: str) -> No
         raise InvalidFilter(f"{name} is {spec.type.value}, not {shown}", text, literal.place, expected, hint=hint)
     if isinstance(value, str):
         _check_text(reference, name, value, literal.place, text)
+    elif spec.path == ("capabilities",) and not 0 <= value <= 1:
+        what = f"{name} is a percentile from 0 to 1, and never {value:g}"
+        hint = f"Did you mean {value / 100:g}?" if 1 < value <= 100 else ""
+        raise InvalidFilter(what, text, literal.place, ["a number from 0 to 1"], hint=hint)
 
 
 def _fits(kind: FieldType, value: bool | int | float | str) -> bool:

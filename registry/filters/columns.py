@@ -3,6 +3,7 @@
 What a checkpoint has one of (run, attempt, layout ...) is joined by key; what it has by name (scores, tags, metrics,
 config values, pieces) is looked up by primary key in a scalar subquery, so a listing that stops after a page
 looks up only what it walks over. A missing value is NULL, and so is a non-finite number, with its marker beside it.
+An infinity compares as the number that it is, and is not ordered.
 """
 
 import json
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Double, String, and_, case, cast, func, literal, null, or_, select
+from sqlalchemy import JSON, BigInteger, Double, String, and_, case, cast, func, literal, null, or_, select, types
 
 from registry.filters import tables
 from registry.filters.fields import Reference
@@ -37,13 +38,37 @@ AT_THE_TOP = 0.99
 ENOUGH_RATES = 3
 
 
+class Infinite(types.TypeDecorator[float]):
+    """An infinite number; where it is written out, as for a plan, each database has its own words for it."""
+
+    impl = Double
+    cache_ok = True
+
+    def literal_processor(self, dialect: Any) -> Any:
+        words = "{}9e999" if dialect.name == "sqlite" else "'{}Infinity'::float8"
+        return lambda value: words.format("-" if value < 0 else "")
+
+
+# By their marker.
+_INFINITIES: dict[str, Expression] = {text: literal(float(text), Infinite()) for text in ("Infinity", "-Infinity")}
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
-    """`plain` compares and orders; `special` makes the marker of a non-finite number; `text` a config value's text."""
+    """`plain` is shown; `special` makes the marker of a non-finite number; `text` is a config value's text.
+
+    `number` makes what compares with a number, and `within` is what orders, where that is not `plain`.
+    """
 
     plain: Expression
     special: Callable[[], Expression] | None = None  # most filters compare only, so it is made when asked for
     text: Expression | None = None
+    number: Callable[[], Expression] | None = None
+    within: Expression | None = None
+
+    @property
+    def ordered(self) -> Expression:
+        return self.plain if self.within is None else self.within
 
 
 @dataclass
@@ -92,7 +117,8 @@ class Columns:
     def _own(self, name: str) -> Value:
         match name:
             case "loss" | "lr":
-                return Value(checkpoint.c[name], lambda: checkpoint.c[f"{name}_special"])
+                value, special = checkpoint.c[name], checkpoint.c[f"{name}_special"]
+                return Value(value, lambda: special, number=lambda: _infinite_too(value, special))
             case "attempt":
                 return Value(checkpoint.c.attempt_number)
             case "data_version":
@@ -129,7 +155,7 @@ class Columns:
         if self.driving is not None and self.driving[0] == choice:
             walked = self.driving[1].c
             return Value(walked.value, lambda: walked.special)
-        return _number(tables.current_score, score_metric_id=metric_ids)
+        return _number(tables.current_score, choice.limits, score_metric_id=metric_ids)
 
     def _capability(self, name: str) -> Value:
         key = f"capability {name}"
@@ -157,8 +183,21 @@ def _lookup(table: Any, column: str, **named: Any) -> Expression:
     return _scalar(select(table.c[column]).where(_here(table, **named)))
 
 
-def _number(table: Any, **named: Any) -> Value:
-    return Value(_lookup(table, "value", **named), lambda: _lookup(table, "special", **named))
+def _number(table: Any, limits: tuple[float, float] | None = None, **named: Any) -> Value:
+    """Of the values beyond the limits none compares or orders."""
+    here, value, special = _here(table, **named), table.c.value, table.c.special
+    counting = value if limits is None else case((value.between(*limits), value))
+    return Value(
+        _scalar(select(value).where(here)),
+        lambda: _scalar(select(special).where(here)),
+        number=lambda: _scalar(select(_infinite_too(counting, special)).where(here)),
+        within=None if limits is None else _scalar(select(counting).where(here)),
+    )
+
+
+def _infinite_too(value: Expression, marker: Expression) -> Expression:
+    """A number that may be infinite, of a finite one and a marker."""
+    return func.coalesce(value, case(_INFINITIES, value=marker))
 
 
 def _config(path: str) -> Value:
@@ -170,7 +209,8 @@ def _config(path: str) -> Value:
         entry.c.path == path,
     )
     text = _scalar(select(func.nullif(entry.c.text, literal("null"))).where(here))
-    return Value(_scalar(select(entry.c.number).where(here)), text=text)
+    number = _scalar(select(_infinite_too(entry.c.number, entry.c.text)).where(here))
+    return Value(_scalar(select(entry.c.number).where(here)), text=text, number=lambda: number)
 
 
 def _run_tag(name: str) -> Expression:

@@ -1,10 +1,11 @@
 """Syntax tree -> a condition in SQL with bound parameters, the same in meaning on SQLite and PostgreSQL.
 
-A comparison with a missing or non-finite value is NULL, which `not` keeps NULL: neither true nor false. The `is`
-tests ask about the value itself and are always true or false: `is null` is true of a missing value only, `is nan`
-of NaN only.
+A comparison with a missing value or NaN is NULL, which `not` keeps NULL: neither true nor false. An infinity is above
+or below every number. The `is` tests ask about the value itself and are always true or false: `is null` is true of a
+missing value only, `is nan` of NaN only.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import BigInteger, Double, String, and_, bindparam, false, func, literal, not_, or_
@@ -16,6 +17,7 @@ from registry.filters.columns import Columns, Expression, Value, some_replica
 from registry.filters.fields import FieldType, find_field
 from registry.filters.fields import Reference as Ref
 from registry.filters.times import read_time
+from registry.names import composed, run_name
 
 ESCAPE = "\\"
 _COMPARE: dict[syntax.Operator, Any] = {
@@ -56,7 +58,7 @@ def _compile_term(term: syntax.Term, ref: Ref, columns: Columns) -> Expression:
             at_most = _compare(syntax.Operator.AT_MOST, ref, value, high)
             return _negated(and_(at_least, at_most), negated)
         case syntax.Like(pattern=pattern, any_case=any_case, negated=negated):
-            return _negated(_like(_side(value, pattern), str(pattern.value), any_case), negated)
+            return _negated(_like(_side(value, pattern), _text(ref, str(pattern.value), composed), any_case), negated)
         case syntax.IsNull(negated=negated):
             return _negated(_missing(value), negated)
         case syntax.IsNan(negated=negated):
@@ -71,7 +73,7 @@ def _side(value: Value, given: syntax.Literal) -> Expression:
     """A config value is compared as text with text, true and false, and as a number with a number."""
     if value.text is not None and isinstance(given.value, str | bool):
         return value.text
-    return value.plain
+    return value.plain if value.number is None else value.number()
 
 
 def _compare(operator: syntax.Operator, ref: Ref, value: Value, given: syntax.Literal) -> Expression:
@@ -114,7 +116,12 @@ def _bound(ref: Ref, given: syntax.Literal) -> Any:
         case FieldType.INTEGER | FieldType.NUMBER | FieldType.ANY if not isinstance(value, str):
             return literal(float(value), Double())
         case _:
-            return literal(value, String())
+            return literal(_text(ref, str(value), run_name), String())
+
+
+def _text(ref: Ref, text: str, as_kept: Callable[[str], str]) -> str:
+    """Names of runs are kept in one form, however they were typed."""
+    return as_kept(text) if ref.spec.path == ("run", "name") else text
 
 
 def _like(side: Expression, pattern: str, any_case: bool) -> Expression:

@@ -38,7 +38,7 @@ def order_keys(order: Sequence[syntax.OrderKey], columns: Columns) -> list[Key]:
         driven = place == 0 and columns.driving is not None  # the walk meets finite values only
         never_null = driven or ".".join(reference.spec.path) in _NEVER_NULL
         value = columns.value(reference)
-        keys.append(Key(value.plain, kind, asked.descending, nullable=not never_null))
+        keys.append(Key(value.ordered, kind, asked.descending, nullable=not never_null))
         if value.text is not None:
             keys.append(Key(value.text, KeyType.TEXT, asked.descending))
     asked_names = {asked.field.segments for asked in order}

@@ -125,7 +125,9 @@ def _explained(error: UnexpectedInput, text: str) -> InvalidFilter:
     if text[place] in "'\"`" and text.count(text[place], place) % 2:
         return InvalidFilter("a quote is opened and never closed", text, place, [f"a closing {text[place]}"])
     found = str(token) if token is not None else text[place]
-    return InvalidFilter(f"{found[:40]!r} cannot stand here", text, place, expected)
+    asked_for = {"nan": "NaN is asked for with 'is nan'.", "null": "What is missing is asked for with 'is null'."}
+    hint = asked_for.get(found.lower(), "") if "NUMBER" in accepted else ""
+    return InvalidFilter(f"{found[:40]!r} cannot stand here", text, place, expected, hint=hint)
 
 
 class _Refused(Exception):

@@ -9,15 +9,18 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from registry import ids
+from registry.evals.project_table import read_project_table
 from registry.filters import syntax, tables
 from registry.filters.check import parse_fields, parse_filter, parse_order_by
 from registry.filters.columns import Columns
 from registry.filters.errors import InvalidFilter
 from registry.filters.fields import find_field
 from registry.filters.left_out import LeftOut
+from registry.filters.mixed_scales import within_scales
 from registry.filters.percentiles import that_can_be_found
 from registry.filters.print import field_to_text
 from registry.filters.scores import ScoreChoice, choose_scores, left_out_of
+from registry.names import run_name
 
 
 class CapabilityResolver(Protocol):
@@ -81,10 +84,19 @@ def prepare(
     used += [_Use(key.field, order_by, "order_by") for key in order]
     used += [_Use(term.field, text, "filter") for term in (syntax.terms_of(node) if node else [])]
     scope, node = _narrowed(session, project_ids, node)
-    scores = choose_scores(session, scope, _names_of("scores", [use.field for use in used]))
+    scores = _scores(session, scope, _names_of("scores", [use.field for use in used]))
     shown = tuple(dict.fromkeys(use.field for use in used if not find_field(use.field, "").spec.some))
     percentiles = that_can_be_found(node, _percentiles(used, capabilities, scope))
     return Prepared(node, order, shown, scope, scores, percentiles, _is_sqlite(session))
+
+
+def _scores(
+    session: Session, scope: frozenset[int] | None, names: Sequence[tuple[str, ...]]
+) -> Mapping[tuple[str, ...], ScoreChoice | None]:
+    if not names:
+        return {}
+    table = read_project_table(session, scope)
+    return within_scales(session, choose_scores(session, scope, names, table), table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,5 +192,5 @@ def _named(term: syntax.Node) -> tuple[str, list[Any]] | None:
     name = ".".join(field.segments)
     if name not in _SCOPING:
         return None
-    texts = [str(value.value) for value in values]
-    return name, [ids.from_text(text) for text in texts] if name == "run.id" else texts
+    read = {"run.id": ids.from_text, "run.name": run_name}.get(name, str)
+    return name, [read(str(value.value)) for value in values]

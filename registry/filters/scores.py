@@ -26,13 +26,17 @@ from registry.filters.tables import current_score, score_metric
 
 @dataclass(frozen=True, slots=True)
 class ScoreChoice:
-    """`series`: (project id, score_metric id), one for each project in which the metric occurs."""
+    """`series`: (project id, score_metric id), one for each project in which the metric occurs.
+
+    `limits`: the lowest and the highest value that compare; None: all do (`registry.filters.mixed_scales`).
+    """
 
     benchmark: str
     metric: str
     filter: str
     series: tuple[tuple[int, int], ...]
     left_out: tuple[LeftOut, ...] = ()
+    limits: tuple[float, float] | None = None
 
     @property
     def text(self) -> str:

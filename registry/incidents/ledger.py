@@ -6,6 +6,7 @@ arrives late; several hosts of one attempt) completes one incident instead of op
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -35,6 +36,7 @@ from registry.runs import RunNotFound
 
 OPENED: Final = "incident.opened"
 AHEAD: Final = timedelta(days=1)  # clocks of hosts may be wrong by minutes, not by more
+APART: Final = timedelta(minutes=10)  # that a report may say earlier than the last sign of life, by the clocks of hosts
 _NUMBERS: Final = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
 
 
@@ -42,7 +44,7 @@ def open_incident(session: Session, run_id: int, new: NewIncident, *, actor: str
     """The incident, and whether it was made just now.
 
     The same key again is the same incident; so is another report of an interruption that is known already, which
-    then completes it. Raises RunNotFound, BadIncident.
+    then completes it: `not_applied` names what of it the incident says otherwise. Raises RunNotFound, BadIncident.
     """
     run = session.scalars(select(Run).where(Run.id == run_id).with_for_update()).one_or_none()
     if run is None:
@@ -53,7 +55,7 @@ def open_incident(session: Session, run_id: int, new: NewIncident, *, actor: str
     if known is not None:
         if known.key is None or known.key != new.key:
             _complete(session, known, attempt, new, occurred_at, actor)
-        return get_incident(session, known.id), False
+        return replace(get_incident(session, known.id), not_applied=_not_applied(known, new)), False
     incident = _insert(session, run, attempt, new, occurred_at, actor)
     if attempt is not None and new.kind == "crashed":
         _end(attempt, incident)
@@ -150,7 +152,8 @@ def _known(
 ) -> Incident | None:
     """The incident that this report is about, where it is recorded already.
 
-    An attempt crashes once, and what the service noticed as lost or stalled is that crash, if it came before.
+    An attempt crashes once, and what the service noticed as lost or stalled is that crash, if it came before. A report
+    that says a time from which the attempt went on, before it fell silent, is of another interruption.
     """
     own = (Incident.project_id == run.project_id, Incident.run_id == run.id)
     if new.key is not None:
@@ -162,6 +165,8 @@ def _known(
     noticed = Incident.kind.in_(("lost", "stalled")) & or_(
         Incident.closed_at.is_(None), (Incident.occurred_at <= occurred_at) & (Incident.recovered_at >= occurred_at)
     )
+    if new.kind == "reported" and new.occurred_at is not None:
+        noticed &= Incident.occurred_at <= occurred_at + APART
     same: list[ColumnElement[bool]] = [noticed]
     if new.kind in ("crashed", "lost", "stalled"):
         same.append(Incident.kind == "crashed")
@@ -195,8 +200,18 @@ def _complete(
     if attempt is not None and new.kind == "crashed":
         _end(attempt, known)
     weigh(session, known)
-    if known.closed_at is None:
+    if known.closed_at is None and new.recovered_at is not None:
+        close(session, known, max(new.recovered_at, known.occurred_at))
+    elif known.closed_at is None:
         settle(session, known)
+
+
+def _not_applied(known: Incident, new: NewIncident) -> tuple[str, ...]:
+    """What a report said and the incident says otherwise. A cause that nobody knows is no word on it."""
+    said = {name: getattr(new, name) for name in ("cause", *_PLAIN, "checkpoint_id", "steps_lost", "recovered_at")}
+    said["cause"] = None if new.cause == UNKNOWN else new.cause
+    del said["key"]  # of the report itself
+    return tuple(name for name, value in said.items() if value is not None and getattr(known, name) != value)
 
 
 def _has_crashed(session: Session, known: Incident) -> bool:

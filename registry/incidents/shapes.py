@@ -65,7 +65,8 @@ class NewIncident:
 class IncidentRow:
     """An incident as it is recorded. `recovery_seconds` counts from when it struck until training went on.
 
-    `cause_said_by`: who named the cause; None where it was guessed from the log or is unknown.
+    `cause_said_by`: who named the cause; None where it was guessed from the log or is unknown. `not_applied`: what the
+    report that this answers said beside it and the ledger did not take over, since it has another word on it.
     """
 
     id: int
@@ -97,6 +98,7 @@ class IncidentRow:
     closed_at: datetime | None
     ending: str | None
     recovered_at: datetime | None
+    not_applied: tuple[str, ...] = ()
 
     @property
     def recovery_seconds(self) -> float | None:

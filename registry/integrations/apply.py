@@ -20,6 +20,7 @@ from registry.ids import to_text
 from registry.integrations.fields import apply_fields
 from registry.integrations.shapes import TrackerRun
 from registry.models import Attempt, Run, TrackerLink, TrackerState
+from registry.names import run_name
 from registry.runs import RunSpec, TrackerSpec, start_run
 from registry.trackers.linking import LinkRow, get_link, keep_states, links_of_runs, set_state
 from registry.trackers.links import clean_uri
@@ -88,7 +89,7 @@ def apply_run(
 
 def clean_name(text: str) -> str:
     """A tracker's name as a run can have it here."""
-    return _CONTROL.sub(" ", text).strip()[:MAX_NAME] or "unnamed"
+    return run_name(_CONTROL.sub(" ", text))[:MAX_NAME].strip() or "unnamed"
 
 
 def _known_link(session: Session, project_id: int, run: TrackerRun) -> LinkRow | None:

@@ -22,6 +22,6 @@ class WorkerRow:
 
 
 def list_workers(session: Session) -> list[WorkerRow]:
-    """The workers of the last day, the newest first; `alive`: heard of within ALIVE."""
-    rows = session.scalars(select(Worker).order_by(Worker.seen_at.desc(), Worker.name).limit(100))
+    """The workers of the last day, the last heard of first; `alive`: heard of within ALIVE."""
+    rows = session.scalars(select(Worker).order_by(Worker.seen_at.desc(), Worker.name))
     return [WorkerRow(row.name, row.started_at, row.seen_at, row.seen_at >= now() - ALIVE) for row in rows]

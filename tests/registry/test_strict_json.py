@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from typing import Any
 
 import pytest
@@ -114,7 +115,9 @@ def test_a_whole_surrogate_pair_is_one_character() -> None:
         (b'"\x01"', "line 1, column 2"),
         (b"\xff", "byte 0"),
         (b'"\xc3"', "byte 1"),
-        (b"\xef\xbb\xbf{}", "BOM"),
+        (b"\xef\xbb\xbf{}", "byte order mark (BOM); send it without."),
+        (b'{"a": "b\nc"}', "a control character stands in a text; escape it"),
+        (b'"\\x"', "line 1, column 2: a backslash begins no escape here"),
         (b"[" * 100_000, "nested deeper"),
         (b'{"a":' * 100_000, "nested deeper"),
     ],
@@ -124,6 +127,31 @@ def test_a_syntax_error_says_where_it_is(raw: bytes, said: str) -> None:
         loads(raw)
     assert said.lower() in refused.value.message.lower()
     assert len(refused.value.message) < 300
+
+
+DEEP = b'{"a": ' * 5_000 + b"1" + b"}" * 5_000
+
+
+@pytest.mark.parametrize(
+    ("raw", "pointer"),
+    [
+        (b'{"step": 1, "config": DEEP}', "/config"),
+        (b'{"tags": {"x": [1, 2]}, "no\\"te{": "}[,:", "a/b": [[], DEEP]}', "/a~1b"),
+        (b'[{"run": "r"}, {"run": "r", "config": {"x": [DEEP]}}]', "/1/config"),
+        (b"[" * 5_000, ""),
+        (DEEP, "/a"),
+    ],
+    ids=["config", "odd keys", "batch", "lists alone", "root"],
+)
+def test_what_is_nested_without_end_is_named_by_its_field(raw: bytes, pointer: str) -> None:
+    raw = raw.replace(b"DEEP", DEEP)
+    with pytest.raises(MalformedJson) as refused:
+        loads(raw)
+    (error,) = refused.value.errors
+    assert (error.pointer, error.message) == (pointer, f"nested deeper than the {MAX_DEPTH} levels that are accepted")
+    position = refused.value.extras["position"]
+    opened = re.sub(rb'"(?:[^"\\]|\\.)*"', b"", raw[: position + 1])
+    assert sum(opened.count(each) for each in (b"{", b"[")) - sum(opened.count(each) for each in (b"}", b"]")) == 65
 
 
 @pytest.mark.parametrize("depth", [1, MAX_DEPTH, MAX_DEPTH + 1, 500])

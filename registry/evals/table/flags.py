@@ -43,6 +43,11 @@ def read_ranges(
     return found
 
 
+def may_be_two_scales(low: float, high: float) -> bool:
+    """Whether shares written as 0.6 and as 60 could both be among values that nobody gave a scale."""
+    return 0 < low < 1 < high <= 100
+
+
 def flags_of(name: str, ranges: Sequence[MetricRange], table: ProjectTable) -> Iterator[str]:
     """In words: figures off the scale, figures in two scales, and metrics that point in different directions."""
     directions: dict[Direction, list[str]] = {}
@@ -55,6 +60,11 @@ def flags_of(name: str, ranges: Sequence[MetricRange], table: ProjectTable) -> I
             scales.setdefault(row.scale, []).append(shown)
         if each.low is None or each.high is None:
             continue
+        if row.scale == "raw" and row.direction is Direction.HIGHER and may_be_two_scales(each.low, each.high):
+            yield (
+                f"Figures of {shown} run from {each.low:g} to {each.high:g}: they may be percent in one file and "
+                "fractions in another. Say which scale it is on; what is off it is then left out, not rescaled."
+            )
         low_off, high_off = off_scale(np.array([each.low, each.high]), row).tolist()
         if low_off and high_off:
             yield (

@@ -10,13 +10,14 @@ from typing import Final
 from registry.evals.catalogue import Benchmark, catalogue, key_of
 from registry.evals.normalise import bounds
 from registry.evals.project_table import ProjectTable
-from registry.evals.table.flags import MetricRange
+from registry.evals.table.flags import MetricRange, may_be_two_scales
 
 NEAR: Final = 0.75  # of difflib's ratio: below it names that share a few letters by chance are found
 SHORTEST: Final = 4  # letters of a name that may be found inside another
 _EDGES = re.compile(
     r"(?:v?\d+(?:shot)?|shot|test|val|valid|dev|cot|gen|ppl|en|zh|eval|custom|my|new|final)$|^(?:my|custom|new)"
 )
+_SHARED = re.compile(r"bench|eval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ def propose(name: str, ranges: Sequence[MetricRange], table: ProjectTable) -> Pr
         return None
     scale = _scale(low, high)
     words = {"fraction": "a share from 0 to 1", "percent": "a share from 0 to 100", "ten": "a mark from 1 to 10"}
-    what = words.get(scale or "", "no scale with a top")
+    mixed = may_be_two_scales(low, high)
+    what = "shares in two scales" if mixed else words.get(scale or "", "no scale with a top")
     return Proposal(
         None, None, scale, f"No name of the table is near; values from {low:g} to {high:g} look like {what}."
     )
@@ -62,11 +64,16 @@ def _nearest(name: str) -> tuple[Benchmark, str] | None:
             best = max((each for each in known if each in key), key=len, default=wanted)
             return known[best], f"The name holds '{best}', which is {known[best].name}"
     close = difflib.get_close_matches(key, known, n=1, cutoff=NEAR)
-    if not close:
+    if not close or difflib.SequenceMatcher(None, _own(key), _own(close[0])).ratio() < NEAR:
         return None
     ratio = difflib.SequenceMatcher(None, key, close[0]).ratio()
     entry = known[close[0]]
     return entry, f"The name is like '{entry.name}' ({ratio:.0%} of the letters)"
+
+
+def _own(key: str) -> str:
+    """Without the words that many names end in: 'new_bench' is no 'eq_bench'."""
+    return _SHARED.sub("", key) or key
 
 
 def _bare(key: str) -> str:
@@ -87,7 +94,7 @@ def _fits(entry: Benchmark, low: float | None, high: float | None) -> bool:
     if low is None or high is None or bounds(entry) is None:
         return True
     top = {"fraction": 1.0, "percent": 100.0, "ten": 10.0}[entry.scale]
-    return low >= 0 and high <= top
+    return low >= 0 and high <= top and not (top > 1 and may_be_two_scales(low, high))
 
 
 def _scale(low: float | None, high: float | None) -> str | None:
@@ -96,4 +103,6 @@ def _scale(low: float | None, high: float | None) -> str | None:
         return None
     if high <= 1:
         return "fraction"
+    if may_be_two_scales(low, high):
+        return None
     return "ten" if low >= 1 and high <= 10 else ("percent" if 10 < high <= 100 else None)

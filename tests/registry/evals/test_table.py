@@ -181,6 +181,19 @@ def test_two_scales_under_one_metric_are_flagged_and_not_rescaled(session: Sessi
     assert "not rescaled" in flag
 
 
+def test_an_unknown_benchmark_in_percent_here_and_in_fractions_there_is_flagged_and_no_scale_is_proposed(
+    session: Session,
+) -> None:
+    run = make_run(session)
+    for step, value in ((1, 0.632), (2, 63.2)):
+        make_checkpoint(session, run, step, scores=[NewScore("new_bench", value, "acc")])
+    entry = get_benchmark(session, run.project_id, "new_bench")
+    assert len(entry.flags) == 1
+    assert "may be percent in one file and fractions in another" in entry.flags[0]
+    assert entry.proposal is not None
+    assert (entry.proposal.same_as, entry.proposal.scale) == (None, None)
+
+
 def test_metrics_that_point_in_different_directions_are_flagged(session: Session) -> None:
     project = make_project(session)
     scores = [NewScore("lambada_openai", 9.0, "ppl"), NewScore("lambada_openai", 0.6, "acc")]

@@ -111,3 +111,27 @@ def test_an_order_and_a_list_of_fields_name_fields_with_one_value() -> None:
             read("step, stpe")
     with pytest.raises(InvalidFilter, match="no direction"):
         parse_fields("loss desc")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("loss = NaN", "NaN is asked for with 'is nan'."),
+        ("step > 1 and loss != nan", "NaN is asked for with 'is nan'."),
+        ("scores.gsm8k in (nan)", "NaN is asked for with 'is nan'."),
+        ("loss = null", "What is missing is asked for with 'is null'."),
+        ("capabilities.math > 80", "Did you mean 0.8?"),
+    ],
+)
+def test_a_value_that_no_checkpoint_has_is_refused_with_how_to_ask(text: str, hint: str) -> None:
+    with pytest.raises(InvalidFilter) as caught:
+        parse_filter(text)
+    assert hint in caught.value.message
+
+
+@pytest.mark.parametrize("condition", ["> 1.5", "between 20 and 0.8", "= -1", "in (0.5, 90)", "< 101"])
+def test_a_percentile_lies_between_0_and_1(condition: str) -> None:
+    with pytest.raises(InvalidFilter, match=r"capabilities\.math is a percentile from 0 to 1, and never"):
+        parse_filter(f"step > 5 and capabilities.math {condition}")
+    for inside in ("> 0", "<= 1", "between 0.2 and 0.8", "= 0.5"):
+        assert parse_filter(f"capabilities.math {inside}") is not None

@@ -29,40 +29,77 @@ def steps(world: World, filter: str, order_by: str = "step") -> list[int]:
 
 @pytest.fixture
 def scored(world: World) -> World:
-    """gsm8k 0.5 at step 1, 0.7 at 2, NaN at 3, infinite at 4, missing at 5."""
-    for step, score in ((1, 0.5), (2, 0.7), (3, NAN), (4, INFINITY), (5, None)):
-        world.checkpoint(step, scores=None if score is None else {"gsm8k": score}, loss=score)
+    """gsm8k 0.5 at step 1, 0.7 at 2, NaN at 3, infinite at 4, missing at 5, -infinite at 6; and all else alike."""
+    for step, score in ((1, 0.5), (2, 0.7), (3, NAN), (4, INFINITY), (5, None), (6, -INFINITY)):
+        given = {} if score is None else {"gsm8k": score}
+        text = {NAN: "NaN", INFINITY: "Infinity", -INFINITY: "-Infinity"}.get(score or 0.0, str(score))
+        config = None if score is None else {"x": (score if math.isfinite(score) else None, text)}
+        metrics = None if score is None else {"x": score}
+        world.checkpoint(step, scores=given, loss=score, lr=score, metrics=metrics, config=config)
     return world
 
 
-@pytest.mark.parametrize("field", ["scores.gsm8k", "loss"])
+@pytest.mark.parametrize("field", ["scores.gsm8k", "loss", "lr", "metrics.x", "config.x"])
 @pytest.mark.parametrize(
     ("condition", "found"),
     [
-        ("{} > 0.6", [2]),
-        ("not {} > 0.6", [1]),
-        ("not not {} > 0.6", [2]),
-        ("{} != 0.5", [2]),
-        ("not {} = 0.5", [2]),
+        ("{} > 0.6", [2, 4]),
+        ("not {} > 0.6", [1, 6]),
+        ("not not {} > 0.6", [2, 4]),
+        ("{} != 0.5", [2, 4, 6]),
+        ("not {} = 0.5", [2, 4, 6]),
+        ("{} = 0.5", [1]),
         ("{} between 0.4 and 0.6", [1]),
-        ("{} not between 0.4 and 0.6", [2]),
+        ("{} not between 0.4 and 0.6", [2, 4, 6]),
         ("{} in (0.5, 0.9)", [1]),
-        ("{} not in (0.5, 0.9)", [2]),
+        ("{} not in (0.5, 0.9)", [2, 4, 6]),
         ("{} is null", [5]),
-        ("{} is not null", [1, 2, 3, 4]),
+        ("{} is not null", [1, 2, 3, 4, 6]),
         ("{} is nan", [3]),
-        ("{} is not nan", [1, 2, 4, 5]),
-        ("not {} is nan", [1, 2, 4, 5]),
-        ("{} > 0.6 or {} <= 0.6", [1, 2]),
-        ("{} > 0.6 or step = 3", [2, 3]),
-        ("not ({} > 0.6 and step = 3)", [1, 2, 4, 5]),
-        ("{} <= 1", [1, 2]),
+        ("{} is not nan", [1, 2, 4, 5, 6]),
+        ("not {} is nan", [1, 2, 4, 5, 6]),
+        ("{} > 0.6 or {} <= 0.6", [1, 2, 4, 6]),
+        ("{} > 0.6 or step = 3", [2, 3, 4]),
+        ("not ({} > 0.6 and step = 3)", [1, 2, 4, 5, 6]),
+        ("{} <= 1", [1, 2, 6]),
+        ("{} >= 1.7976931348623157e308", [4]),
+        ("not {} >= -1.7976931348623157e308", [6]),
     ],
 )
-def test_missing_and_non_finite_values_are_neither_above_nor_below(
+def test_only_missing_values_and_nan_are_neither_above_nor_below(
     scored: World, field: str, condition: str, found: list[int]
 ) -> None:
     assert steps(scored, condition.replace("{}", field)) == found
+
+
+@pytest.mark.parametrize(
+    ("condition", "up", "down"),
+    [
+        ("{} > 0.1", [1, 2, 4], [2, 1, 4]),
+        ("{} < 0.6", [1, 6], [1, 6]),
+        ("not {} > 0.6", [1, 6], [1, 6]),
+        ("{} is not null", [1, 2, 6, 4, 3], [2, 1, 6, 4, 3]),
+    ],
+)
+def test_an_infinity_that_compares_has_no_place_in_the_order(
+    scored: World, condition: str, up: list[int], down: list[int]
+) -> None:
+    """Page by page as well: the walk over the score's index ends before what it does not hold."""
+    for limit in (1, 2, 10):
+        for direction, expected in (("", up), (" desc", down)):
+            found, after = list[int](), None
+            while after or not found:
+                page = list_checkpoints(
+                    scored.session,
+                    project_ids={scored.project_id},
+                    filter=condition.replace("{}", "scores.gsm8k"),
+                    order_by=f"scores.gsm8k{direction}",
+                    limit=limit,
+                    after=after,
+                )
+                found += [row.checkpoint.step for row in page.rows]
+                after = page.next_after
+            assert found == expected
 
 
 def test_no_row_of_a_score_is_missing_like_a_null_one(world: World) -> None:
@@ -101,6 +138,15 @@ def test_like_minds_case_and_backslash_alike_on_both_databases(world: World, pat
     world.checkpoint(9)  # no tag: neither like nor not like
     assert steps(world, f"tags.name {pattern}") == found
     assert [step for step in steps(world, f"run.name {pattern}") if step != 9] == found
+
+
+def test_a_run_is_found_by_its_name_however_its_letters_are_composed(world: World) -> None:
+    world.checkpoint(1, run="caf\u00e9")
+    world.checkpoint(2)
+    assert steps(world, "run.name in (' cafe\u0301 ', 'x') and not run.name = ' x'") == [1]
+    for typed in ("caf\u00e9", "cafe\u0301"):
+        for condition in (f"= '{typed}'", f"in ('{typed}', 'x')", f"like '%{typed[2:]}'", f"between '{typed}' and 'd'"):
+            assert steps(world, f"run.name {condition}") == [1], condition
 
 
 def test_text_compares_by_code_point(world: World) -> None:

@@ -141,6 +141,56 @@ def test_a_report_that_completes_another_is_checked_and_counted_like_the_first(s
     assert (told.id, told.steps_lost, told.steps_lost_said) == (first.id, 7, True)
 
 
+def lost(session: Session) -> tuple[RunRow, IncidentRow]:
+    """A run that fell silent an hour ago, as the service noticed."""
+    run = make_run(session)
+    attempt = make_attempt(session, run, key="a")
+    beats(session, run, attempt, now() - timedelta(hours=1), [1, 2, 3])
+    (noticed,) = look(session)
+    return run, noticed
+
+
+def test_what_a_second_report_of_one_interruption_says_otherwise_is_named(session: Session) -> None:
+    run, noticed = lost(session)
+    first = opened(session, run, newest_attempt=True, cause="power", node="n1")
+    assert (first.id, first.cause, first.not_applied) == (noticed.id, "power", ())
+    again = opened(session, run, newest_attempt=True, cause="link-flap", node="n1", note="seen", exit_code=3)
+    assert (again.id, again.cause, again.note, again.not_applied) == (noticed.id, "power", "seen", ("cause",))
+    third = opened(session, run, newest_attempt=True, cause="unknown", node="n2", note="other", exit_code=3)
+    assert third.not_applied == ("node", "note")
+    amend_incident(session, noticed.id, {"cause": "link-flap"}, actor="sam")
+    assert opened(session, run, newest_attempt=True, cause="link-flap").not_applied == ()
+    assert len(incidents_of(session, run)) == 1
+
+
+def test_the_same_key_with_another_word_says_that_it_was_not_taken(session: Session) -> None:
+    run = make_run(session)
+    opened(session, run, key="k", cause="power", steps_lost=7)
+    assert opened(session, run, key="k", cause="power", steps_lost=7).not_applied == ()
+    assert opened(session, run, key="k", cause="disk-full", steps_lost=8).not_applied == ("cause", "steps_lost")
+
+
+def test_a_report_says_when_the_training_of_a_lost_attempt_went_on(session: Session) -> None:
+    run, noticed = lost(session)
+    struck, back = noticed.occurred_at + timedelta(minutes=1), noticed.occurred_at + timedelta(minutes=20)
+    told = opened(session, run, newest_attempt=True, cause="power", occurred_at=struck, recovered_at=back)
+    assert (told.id, told.ending, told.recovered_at, told.not_applied) == (noticed.id, "recovered", back, ())
+    later = back + timedelta(minutes=5)
+    second = opened(session, run, newest_attempt=True, cause="disk-full", occurred_at=later)
+    assert (second.id != noticed.id, second.cause, second.occurred_at) == (True, "disk-full", later)
+
+
+def test_what_struck_before_the_attempt_went_on_and_was_lost_is_another_interruption(session: Session) -> None:
+    run, noticed = lost(session)
+    before = noticed.occurred_at - timedelta(hours=3)
+    other = opened(session, run, newest_attempt=True, cause="link-flap", occurred_at=before)
+    assert (other.id != noticed.id, other.occurred_at) == (True, before)
+    clocks_differ = opened(
+        session, run, newest_attempt=True, cause="power", occurred_at=noticed.occurred_at - timedelta(minutes=2)
+    )
+    assert (clocks_differ.id, clocks_differ.cause) == (noticed.id, "power")
+
+
 def test_a_crash_is_one_however_it_is_reported_and_opened_again(session: Session) -> None:
     run = make_run(session)
     attempt = make_attempt(session, run, key="a")
@@ -220,7 +270,8 @@ def test_opening_and_closing_are_announced(session: Session) -> None:
     run = make_run(session)
     incident = opened(session, run)
     amend_incident(session, incident.id, {"closed_at": now()}, actor="maria")
-    topics = [event.topic for event in session.query(OutboxEvent).filter_by(subject_id=incident.id)]
+    events = session.query(OutboxEvent).filter_by(subject_id=incident.id).order_by(OutboxEvent.id)
+    topics = [event.topic for event in events]
     assert topics == ["incident.opened", "incident.closed"]
 
 

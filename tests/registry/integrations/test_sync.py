@@ -31,6 +31,7 @@ from registry.integrations.shapes import (
     TrackerSeries,
     TrackerUnreachable,
 )
+from registry.jobs import claims
 from registry.jobs.queue import JobRow, list_jobs
 from registry.jobs.worker import JobWorker
 from registry.models import Checkpoint, CheckpointTag, Job, Replica, Run, TrackerState
@@ -527,7 +528,10 @@ def test_an_alias_that_moves_to_another_run_is_taken_from_the_one_that_it_left(w
     assert "production" not in world.tracker.told_run
 
 
-def test_a_tracker_that_is_down_for_a_day_delays_and_loses_nothing(world: World) -> None:
+def test_a_tracker_that_is_down_for_a_day_delays_and_loses_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "FIRST_PAUSE", timedelta(minutes=2))  # not over before the test looks
     linked(world)
     pushing_on(world)
     world.tracker.calls.clear()

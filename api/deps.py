@@ -5,7 +5,7 @@ commit that fails is never answered with 201.
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from functools import lru_cache, partial
 from typing import Annotated, Any, Final, get_args, get_origin
 
@@ -18,6 +18,8 @@ from sqlalchemy.orm import Session
 
 from api.callers import RecentCallers
 from api.problems import CALLER, InvalidFields, UnsupportedMedia, invalid_fields
+from api.schemas.common import Patch
+from api.unknown_fields import said_of
 from registry import strict_json, tokens
 from registry.config import Settings
 from registry.db import Database
@@ -167,6 +169,12 @@ async def raw_body(request: Request) -> bytes:
 RawBody = Annotated[bytes, Depends(raw_body)]
 
 
+def refuse_compressed(request: Request) -> None:
+    """Raises UnsupportedMedia."""
+    if "content-encoding" in request.headers:
+        raise UnsupportedMedia("The body is compressed; send it as it is.")
+
+
 def json_body(model: Any, *, optional: bool = False) -> Any:
     """A dependency that reads a JSON body strictly into `model`: `body: Annotated[RunIn, json_body(RunIn)]`.
 
@@ -175,13 +183,13 @@ def json_body(model: Any, *, optional: bool = False) -> Any:
     `optional`: no body at all is an empty object.
     """
     adapter: TypeAdapter[Any] = TypeAdapter(model)
+    fixed = model.fixed() if isinstance(model, type) and issubclass(model, Patch) else ()
 
     async def read(request: Request) -> Any:
         kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
         if not (kind == "application/json" or kind.endswith("+json")):
             raise UnsupportedMedia(f"The body is {kind[:80]!r}; expected application/json.")
-        if "content-encoding" in request.headers:
-            raise UnsupportedMedia("The body is compressed; send it as it is.")
+        refuse_compressed(request)
         raw = await request.body()
         if optional and not raw:
             return parse(b"{}")
@@ -190,17 +198,19 @@ def json_body(model: Any, *, optional: bool = False) -> Any:
         return await run_in_threadpool(parse, raw)
 
     def parse(raw: bytes) -> Any:
-        return validate(adapter, strict_json.loads(raw))
+        return validate(adapter, strict_json.loads(raw), fixed=fixed)
 
     read.__dict__["body_models"] = {"application/json": model}  # api.openapi describes the body from it
     return Depends(read)
 
 
-def validate(adapter: TypeAdapter[Any], value: Any, *, prefix: str = "") -> Any:
-    """Raises InvalidFields with a JSON pointer for each refused value."""
+def validate(adapter: TypeAdapter[Any], value: Any, *, prefix: str = "", fixed: Collection[str] = ()) -> Any:
+    """Raises InvalidFields with a JSON pointer for each refused value. `fixed`: fields that exist and never change."""
     try:
         return adapter.validate_python(value, strict=True)
     except ValidationError as error:
-        raise invalid_fields(error.errors(include_url=False, include_input=False), value, prefix=prefix) from None
+        told = partial(said_of, adapter, fixed=fixed)
+        errors = error.errors(include_url=False, include_input=False)
+        raise invalid_fields(errors, value, prefix=prefix, unknown=told) from None
     except RecursionError:
         raise strict_json.MalformedJson("The body is nested too deeply.") from None

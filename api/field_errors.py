@@ -55,13 +55,29 @@ EXPECTED: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     ),
 }
 
+# A whole value is of another type: nothing can be wrong inside it, unless another shape was meant.
+_OTHER_TYPES: Final = frozenset(("dict_type", "model_type", "model_attributes_type", "list_type", "string_type"))
 
-def field_errors(errors: Iterable[ErrorDetails], value: Any = None, *, prefix: str = "") -> tuple[FieldError, ...]:
-    """The errors by pointer, in order. Where several shapes were possible, their expectations are joined by 'or'."""
+
+def field_errors(
+    errors: Iterable[ErrorDetails],
+    value: Any = None,
+    *,
+    prefix: str = "",
+    unknown: Callable[[str], str] | None = None,
+) -> tuple[FieldError, ...]:
+    """The errors by pointer, in order. Where several shapes were possible, their expectations are joined by 'or'.
+
+    `unknown` says of a pointer to an unknown field what was expected instead.
+    """
     found: dict[str, list[str]] = {}
-    for error in errors:
-        said = found.setdefault(prefix + _pointer(error["loc"], value), [])
-        message = _expectation(error)
+    placed = [(_pointer(error["loc"], value), error) for error in errors]
+    inside = {pointer[:at] for pointer, _ in placed for at, letter in enumerate(pointer) if letter == "/"}
+    for pointer, error in placed:
+        if error["type"] in _OTHER_TYPES and pointer in inside:
+            continue  # of the shapes that are possible here, one was right and is wrong further in
+        said = found.setdefault(prefix + pointer, [])
+        message = unknown(pointer) if unknown and error["type"] == "extra_forbidden" else _expectation(error)
         if message not in said:
             said.append(message)
     return tuple(FieldError(pointer, _joined(messages)) for pointer, messages in found.items())

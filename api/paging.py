@@ -63,6 +63,24 @@ def part_of(
     return one_page(rows, len(rows) if limit is None else limit, place, *query)
 
 
+def part_after(
+    rows: Sequence[Row],
+    limit: int | None,
+    cursor: str | None,
+    place: Callable[[Row], list[Any]],
+    *query: str | int | None,
+) -> tuple[Sequence[Row], str | None]:
+    """`part_of` for rows that come and go: by their places, those after the cursor's. Raises InvalidCursor."""
+    rows = sorted(rows, key=place)
+    if cursor is not None:
+        after = decode_cursor(cursor, *query)
+        try:
+            rows = [row for row in rows if place(row) > after]
+        except TypeError:  # a cursor that somebody made up
+            raise InvalidCursor("The cursor does not belong to this list. Start again without one.") from None
+    return one_page(rows, len(rows) if limit is None else limit, place, *query)
+
+
 def text_after(cursor: str | None, *query: str | int | None) -> str | None:
     """The text that a page goes on after. Raises InvalidCursor."""
     match decode_cursor(cursor, *query) if cursor is not None else None:

@@ -1,7 +1,7 @@
 """The one file that knows errors and HTTP statuses: every failure leaves as an RFC 9457 problem document."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any, Final, cast
 
@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
 
+from api.damage import WAY_OUT, damage_of
 from api.field_errors import field_errors
 from registry.errors import (
     Conflict,
@@ -26,6 +27,7 @@ from registry.errors import (
     RegistryError,
     Unavailable,
 )
+from registry.sqlite_file import FileGone
 from registry.tokens import Unauthenticated
 
 log = logging.getLogger("cairn.api")
@@ -124,11 +126,17 @@ def refuse(scope: Scope, error: RegistryError) -> JSONResponse:
     return problem_response(error)
 
 
-def invalid_fields(errors: Sequence[ErrorDetails], value: Any = None, *, prefix: str = "") -> InvalidFields:
+def invalid_fields(
+    errors: Sequence[ErrorDetails],
+    value: Any = None,
+    *,
+    prefix: str = "",
+    unknown: Callable[[str], str] | None = None,
+) -> InvalidFields:
     """The validation library's errors about a value, with JSON pointers and in our words."""
-    found = field_errors(errors, value, prefix=prefix)
+    found = field_errors(errors, value, prefix=prefix, unknown=unknown)
     first = found[0]
-    return InvalidFields(f"At {first.pointer or 'the top'}: {first.message}.", errors=found)
+    return InvalidFields(f"At {first.pointer[:200] or 'the top'}: {first.message}.", errors=found)
 
 
 def translate(error: Exception) -> RegistryError | None:
@@ -137,6 +145,10 @@ def translate(error: Exception) -> RegistryError | None:
         return error
     if isinstance(error, RequestValidationError):
         return invalid_fields(cast(Sequence[ErrorDetails], error.errors()))
+    if isinstance(error, FileGone):
+        return DatabaseAway(error.message)
+    if isinstance(error, DBAPIError) and (damage := damage_of(error)):
+        return DatabaseAway(f"The registry's database file is damaged: {damage}. On its host, {WAY_OUT}.")
     if isinstance(error, PoolTimeout | InterfaceError | OperationalError):
         return DatabaseAway("The registry's database does not answer. Nothing was changed; try again shortly.")
     if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError) and error.connection_invalidated:
@@ -163,6 +175,7 @@ def install(app: FastAPI) -> None:
         if known is None:
             log.error("unexpected database error", exc_info=error)
             return unexpected(request.scope)
+        log.error("database unavailable: %s", known.message)
         return refuse(request.scope, known)
 
     @app.exception_handler(HTTPException)

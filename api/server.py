@@ -12,6 +12,7 @@ import click
 
 import migrations
 from api import examining, keeping
+from api.damage import WAY_OUT, damage_of
 from api.opening import database_of, migrate_to, open_database
 from registry.config import Settings, read_settings
 from registry.errors import RegistryError, Unavailable
@@ -188,6 +189,21 @@ def _login_link(settings: Settings, database: "Database") -> str:
         return f"{settings.base_url}/login?code={tokens.issue_login_code(session, secret)}"
 
 
+def where_the_token_lies(settings: Settings, database: "Database") -> str:
+    """Where to find a token; after a restore into another home, how to make one."""
+    from registry import tokens
+
+    file = settings.admin_token_file
+    with database.read() as session:
+        held = tokens.holds_a_token(session, file)
+    if held:
+        return f"The admin token lies in {file}"
+    return (
+        f"No token of this registry lies in {file}. Use one that was given out before, or make one: "
+        "`cairn-server token create NAME --scope admin`"
+    )
+
+
 def _run(settings: Settings, database: "Database") -> None:
     """Serve until stopped. The address is taken first: what is printed then is true. Raises AddressTaken."""
     import uvicorn
@@ -203,7 +219,7 @@ def _run(settings: Settings, database: "Database") -> None:
         click.echo(f"\nOpen this link in a browser (good once, for an hour):\n\n  {_login_link(settings, database)}\n")
     except RegistryError:
         click.echo(f"\nServing on {settings.base_url}; log in there with a token.\n")
-    click.echo(f"The admin token lies in {settings.admin_token_file}\n")
+    click.echo(f"{where_the_token_lies(settings, database)}\n")
     sys.stdout.flush()
     app = create_app(settings, database)
     config = uvicorn.Config(app, access_log=False, log_config=None)
@@ -256,10 +272,20 @@ def run() -> None:
         click.echo(f"{error.title}: {error.message}", err=True)
         sys.exit(1)
     except Exception as error:
-        from sqlalchemy.exc import OperationalError
-
-        if not isinstance(error, OperationalError):
+        told = _told_of_the_database(error)
+        if not told:
             raise
-        reason = str(error.orig).strip().splitlines()[0]
-        click.echo(f"The database does not answer: {reason} (CAIRN_DATABASE_URL says where it is).", err=True)
+        click.echo(told, err=True)
         sys.exit(1)
+
+
+def _told_of_the_database(error: Exception) -> str:
+    """A database that is away or damaged, in one line; '' where the error is another one."""
+    from sqlalchemy.exc import OperationalError
+
+    if damage := damage_of(error):
+        return f"The database cannot be read: {damage}. {WAY_OUT}."
+    if not isinstance(error, OperationalError):
+        return ""
+    reason = str(error.orig).strip().splitlines()[0]
+    return f"The database does not answer: {reason} (CAIRN_DATABASE_URL says where it is)."

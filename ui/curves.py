@@ -68,11 +68,12 @@ def curve_series(curves: Sequence[Curve], attempts: Sequence[AttemptRow], colour
         kept_places = thin_indexes(curve.steps, curve.values)
         points = [Point(float(curve.steps[place]), curve.values[place]) for place in kept_places]
         kept = points if through is None else [point for point in points if point.x <= through]
-        name = f"attempt {curve.attempt}"
+        name, goes_on = f"attempt {curve.attempt}", len(kept) < len(points)
         if kept:
-            lines.append(Series(name, tuple(kept), colour))
-        if len(kept) < len(points):
-            lines.append(Series(f"{name}, superseded", tuple(points[max(0, len(kept) - 1) :]), colour, muted=True))
+            lines.append(Series(name, tuple(kept), colour, label="" if goes_on else None))
+        if goes_on:
+            tail = tuple(points[max(0, len(kept) - 1) :])
+            lines.append(Series(f"{name}, superseded", tail, colour, muted=True, label=name))
     return tuple(lines)
 
 

@@ -46,6 +46,11 @@ def grouped(value: int | None) -> str:
     return MISSING if value is None else _signed(f"{value:,}".replace(",", THIN))
 
 
+def step(value: int | None) -> str:
+    """A step in a column: one longer than any training is written short, so that it widens no other row: 9.22e18."""
+    return grouped(value) if value is None or value < 10**12 else number(value, 3)
+
+
 def fixed(value: Number, decimals: int) -> str:
     """A number with this many decimals, or its name where it is not finite."""
     number = as_float(value)
@@ -79,11 +84,13 @@ def number(value: Number, digits: int = 4) -> str:
 
 def exact(value: Number) -> str:
     """Every digit, for a title or a CSV cell: what is stored, not what fits."""
+    if isinstance(value, int):
+        return repr(int(value))
     amount = as_float(value)
     if amount is None:
         return ""
     if math.isfinite(amount):
-        return repr(int(amount)) if isinstance(value, int) else repr(amount)
+        return repr(amount)
     return "NaN" if math.isnan(amount) else ("Infinity" if amount > 0 else "-Infinity")
 
 
@@ -197,10 +204,17 @@ def duration(seconds: Number) -> str:
     if amount < 0:
         return MINUS + duration(-amount)
     if amount < 1:
-        return f"{number(amount * 1000, 3)} ms" if amount else "0 s"
+        return _below_a_second(amount)
     if amount < 59.95:
         return f"{number(round(amount, 1), 3)} s"
     return _two_units(round(amount))
+
+
+def _below_a_second(amount: float) -> str:
+    """Of what is shorter than a tenth of a millisecond only that: no clock here tells more."""
+    if amount == 0:
+        return "0 s"
+    return f"{number(amount * 1000, 3)} ms" if amount >= 1e-4 else "< 0.1 ms"
 
 
 def _two_units(seconds: int) -> str:
@@ -290,6 +304,7 @@ def words(text: object) -> str:
 # What templates may use, by name.
 ALL: dict[str, Callable[..., object]] = {
     "grouped": grouped,
+    "step": step,
     "fixed": fixed,
     "number": number,
     "exact": exact,

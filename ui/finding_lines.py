@@ -24,4 +24,4 @@ def finding_lines(session: Session, project_ids: Sequence[int] | None, run_id: i
 def _line(each: FindingRow, with_run: bool) -> str:
     """The sentence of a finding; among several runs with that of which it speaks."""
     sentence = grouped_steps(each.sentence)
-    return f"{filters.middle(each.run.name, 60)}: {sentence}" if with_run else sentence
+    return f"‘{filters.middle(each.run.name, 60)}’: {sentence}" if with_run else sentence

@@ -113,10 +113,10 @@ def ending(row: IncidentRow) -> str:
 
 
 def open_line(row: IncidentRow) -> str:
-    """'atlas-8b stands still: NCCL timeout on node7, 1 400 steps lost.'"""
+    """‘atlas-8b’ is interrupted: NCCL timeout on node7, 1 400 steps lost."""
     node = f" on {filters.middle(row.node, 40)}" if row.node else ""
     lost = f", {filters.plural(row.steps_lost, 'step')} lost" if row.steps_lost is not None else ""
-    return f"{filters.middle(row.run, 60)} is interrupted: {cause_of(row.cause).title}{node}{lost}."
+    return f"‘{filters.middle(row.run, 60)}’ is interrupted: {cause_of(row.cause).title}{node}{lost}."
 
 
 def line_of(row: IncidentRow) -> IncidentLine:

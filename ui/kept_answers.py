@@ -14,7 +14,6 @@ from ui.words import grouped_steps, long_spans
 
 MOST_ROWS = 40
 Cell = Link | str
-FELL = ("regressed", "suspected")
 TITLES = {"compare": "Comparison", "rollback": "Rollback", "search": "Search"}
 
 
@@ -58,17 +57,14 @@ def _asked(row: DecisionRow, name: str, value: Any) -> Fact:
 def answer_of(row: DecisionRow) -> Answer:
     found = row.answer
     if row.kind == "compare":
-        fallen = [str(each.get("capability")) for each in _maps(found, "capabilities") if each.get("verdict") in FELL]
-        fallen = fallen or [
-            str(each.get("benchmark")) for each in _maps(found, "scores") if each.get("verdict") in FELL
-        ]
+        fallen, verb = _fallen(found)
         if not fallen:
             return Answer("Nothing fell beyond its uncertainty when this was kept.")
         suspects = _maps(found, "suspects")
         first = ", ".join(map(str, suspects[0].get("changes") or ())) if suspects else ""
         cause = f"; the first suspect was {filters.middle(first, 80)}" if first else "; no recorded change explained it"
         named = ", ".join(fallen[:4])
-        return Answer(f"{named[:1].upper()}{named[1:]} had fallen when this was kept{cause}.", "bad")
+        return Answer(f"{named[:1].upper()}{named[1:]} {verb} when this was kept{cause}.", "bad")
     if row.kind == "rollback":
         candidates = _maps(found, "candidates")
         if not candidates:
@@ -79,6 +75,16 @@ def answer_of(row: DecisionRow) -> Answer:
         return Answer("Nothing was found when this was kept.", "warn")
     strict = "" if found.get("strict") else ", though none met every condition"
     return Answer(f"{_name(results[0].get('checkpoint'))} came first when this was kept{strict}.", "good")
+
+
+def _fallen(found: Mapping[str, Any]) -> tuple[list[str], str]:
+    """What fell, capabilities before single benchmarks, and how surely. A benchmark that is suspected did not."""
+
+    def named(rows: str, name: str, verdict: str) -> list[str]:
+        return [str(each.get(name)) for each in _maps(found, rows) if each.get("verdict") == verdict]
+
+    fell = named("capabilities", "capability", "regressed") or named("scores", "benchmark", "regressed")
+    return (fell, "had fallen") if fell else (named("capabilities", "capability", "suspected"), "may have fallen")
 
 
 def tables_of(row: DecisionRow) -> tuple[Table, ...]:
@@ -116,7 +122,7 @@ def _compared(found: Mapping[str, Any]) -> tuple[Table, ...]:
         if each.get("class") != "inert"
     ]
     return (
-        *_table("Suspects", ("change", "strength", "why"), suspects),
+        *_table("Suspects", ("change", "strength", "why"), suspects if _fallen(found)[0] else ()),
         *_table("Benchmarks", columns, scores, narrow=3, numbers=(1, 4, 5)),
         *_table("Config", ("path", "baseline", "candidate", "class"), changes, narrow=3),
     )

@@ -90,10 +90,8 @@ def answer_of(
     newest = briefs.get(totals.newest_id or 0)
     if newest is None:
         return Answer(f"{head}, and no checkpoint yet.", tone)
-    saved = f"{newest.run_name} at step {filters.grouped(newest.step)}"
-    return Answer(
-        f"{head}; the newest checkpoint {_when(newest, moment)}.", tone, f"It is {filters.middle(saved, 100)}."
-    )
+    place = f"‘{filters.middle(newest.run_name, 80)}’ at step {filters.grouped(newest.step)}"
+    return Answer(f"{head}; the newest checkpoint {_when(newest, moment)}.", tone, f"It is {place}.")
 
 
 def _when(newest: Brief, moment: datetime) -> str:

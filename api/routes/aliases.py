@@ -1,5 +1,6 @@
 """Aliases: names that point at one committed checkpoint, with their history."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from sqlalchemy.orm import Session
@@ -26,16 +27,14 @@ def list_aliases(session: SessionDep, caller: CallerDep, limit: Limit = 50, curs
     allowed = None if caller.project_ids is None else sorted(caller.project_ids)
     found = aliases.list_aliases(session, allowed, after=_after(cursor, *query), limit=limit + 1)
     rows, more = one_page(found, limit, lambda row: [row.name, row.project_id], *query)
-    known = read_identities(session, [row.checkpoint_id for row in rows])
-    items = [AliasOut.from_row(row, known[row.checkpoint_id]) for row in rows]
-    return answer(AliasPage.model_construct(items=items, next_cursor=more))
+    return answer(AliasPage.model_construct(items=_shapes(session, rows), next_cursor=more))
 
 
 @router.get("/aliases/{project}/{name}", response_model=AliasOut)
 def get_alias(project: str, name: str, session: SessionDep, caller: CallerDep) -> Response:
     """What an alias points at."""
     row = aliases.get_alias(session, own_project(session, project, caller).id, name)
-    return answer(_shape(session, row))
+    return answer(_shapes(session, [row])[0])
 
 
 @router.put("/aliases/{project}/{name}", response_model=AliasOut)
@@ -49,6 +48,7 @@ def move_alias(
     """Point an alias at a committed checkpoint; 409 where it does not point at `expected` any more.
 
     A suspect one (its loss is not finite, it is quarantined, attempts that loaded it failed alike) needs `force`.
+    A name such as `final` of what is not the last of its run is answered with `warnings`.
     """
     row = aliases.move_alias(
         session,
@@ -61,7 +61,7 @@ def move_alias(
         only_new="expected" in body.model_fields_set and body.expected is None,
         force=body.force,
     )
-    return answer(_shape(session, row))
+    return answer(_shapes(session, [row])[0])
 
 
 @router.get("/aliases/{project}/{name}/history", response_model=MovePage)
@@ -100,7 +100,7 @@ def roll_back_alias(
         expected=body.expected,
         force=body.force,
     )
-    return answer(_shape(session, row))
+    return answer(_shapes(session, [row])[0])
 
 
 def _after(cursor: str | None, *query: str | int | None) -> tuple[str, int] | None:
@@ -112,5 +112,7 @@ def _after(cursor: str | None, *query: str | int | None) -> tuple[str, int] | No
     raise InvalidCursor("The cursor does not belong to a list of aliases. Start again without one.")
 
 
-def _shape(session: Session, row: aliases.AliasRow) -> AliasOut:
-    return AliasOut.from_row(row, read_identities(session, [row.checkpoint_id])[row.checkpoint_id])
+def _shapes(session: Session, rows: Sequence[aliases.AliasRow]) -> list[AliasOut]:
+    known = read_identities(session, [row.checkpoint_id for row in rows])
+    behind = aliases.not_the_last(session, rows)
+    return [AliasOut.from_row(row, known[row.checkpoint_id], behind.get((row.project_id, row.name))) for row in rows]

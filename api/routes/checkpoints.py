@@ -22,6 +22,7 @@ from api.deps import (
     WriterDep,
     WriteSessionDep,
     json_body,
+    refuse_compressed,
     validate,
 )
 from api.paging import decode_cursor, encode_cursor, part_of
@@ -49,6 +50,7 @@ from registry.checkpoints.errors import CheckpointNotFound
 from registry.config import Settings
 from registry.errors import FieldError
 from registry.evals import read, scores
+from registry.evals.outdated import outdated_notes
 from registry.evals.scales import scale_notes
 from registry.evals.scores import NewScore
 from registry.projects import find_project
@@ -210,11 +212,18 @@ def add_replicas(
 def record_scores(
     checkpoint_id: str, body: Annotated[list[ScoreIn], json_body(SCORES)], session: WriteSessionDep, caller: WriterDep
 ) -> Response:
-    """Record eval scores. A re-evaluation is kept beside the first; an identical result adds nothing."""
+    """Record eval scores. A re-evaluation is kept beside the first; an identical result adds nothing.
+
+    The score that counts is that with the newest `evaluated_at`, then the last to arrive. So a value that was there
+    before a wrong one counts again when it is sent again; `warnings` say where a later evaluation keeps counting.
+    """
     project_id, number = own_checkpoint(session, checkpoint_id, caller)
     given = [score.to_score() for score in body]
-    new = scores.record_scores(session, project_id, [(number, score) for score in given])
-    warnings = scale_notes(session, project_id, given)
+    new = scores.record_scores(session, project_id, [(number, score) for score in given], on_purpose=True)
+    warnings = [
+        *scale_notes(session, project_id, given),
+        *outdated_notes(session, project_id, number, given),
+    ]
     return answer(ScoreReport.model_construct(received=len(body), recorded=new, warnings=warnings))
 
 
@@ -254,6 +263,7 @@ def _batch_warnings(session: Session, items: Sequence[commands.BatchItem]) -> li
 
 
 def _batch_values(request: Request, raw: bytes, settings: Settings) -> list[Any]:
+    refuse_compressed(request)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in ("application/x-ndjson", "application/jsonl"):
         values = _lines(raw, settings.max_batch_items + 1)

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from api.access import own_project
 from api.answers import answer
 from api.deps import DatabaseDep, WriterDep
-from api.problems import InvalidFields
+from api.problems import InvalidFields, UnsupportedMedia
 from api.room import room
 from api.routes.checkpoints import own_checkpoint
 from api.schemas.imports import ImportOut
@@ -28,19 +28,32 @@ class TwoTargets(Invalid):
     title = "Which checkpoint the results belong to is said twice"
 
 
-async def refuse_unknown_form(request: Request) -> None:
-    """Raises InvalidFields for a form field that is not known: a typo must not send results elsewhere."""
+async def refuse_other_forms(request: Request) -> None:
+    """Raises UnsupportedMedia for what is no form with files, and InvalidFields for a form field that is not known: a
+    typo must not send results elsewhere."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in ("multipart/form-data", "application/x-www-form-urlencoded"):  # of the second, `file` is missing
+        raise UnsupportedMedia(
+            f"The body is {kind[:80] or 'of no type'!r}; expected multipart/form-data with one or more `file`, as "
+            "`curl -F file=@results.json -F project=p -F run=r` or `cairn evals results.json` send it."
+        )
+    form = await request.form()
     known = set(inspect.signature(import_files).parameters) - {"database", "caller"}
     errors = [
         FieldError(f"/{escape(name)}", f"unknown form field; known here: {', '.join(sorted(known))}")
-        for name in dict.fromkeys(await request.form())
+        for name in dict.fromkeys(form)
         if name not in known
+    ]
+    errors += [
+        FieldError(f"/file/{at}", "expected a file: a part of the form with a file name")
+        for at, each in enumerate(form.getlist("file"))
+        if isinstance(each, str)
     ]
     if errors:
         raise InvalidFields(f"At {errors[0].pointer}: {errors[0].message}.", errors=errors)
 
 
-@router.post("/imports", response_model=ImportOut, dependencies=[Depends(refuse_unknown_form)])
+@router.post("/imports", response_model=ImportOut, dependencies=[Depends(refuse_other_forms)])
 def import_files(
     database: DatabaseDep,
     caller: WriterDep,

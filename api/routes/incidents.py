@@ -50,7 +50,9 @@ def open_incident(
     """Record what interrupted a run. The same `key` again answers 200 with the same incident.
 
     A report of an interruption that is known already (the service noticed the silence, another host reported first)
-    completes that incident and answers 200.
+    completes that incident and answers 200; `not_applied` names what of it was not taken over, since somebody said
+    otherwise before: PATCH the incident to change that. While a run is down its interruption is one. What struck at
+    another `occurred_at`, after which the attempt went on, is an incident of its own.
     """
     run = _named_run(session, body.run_id, body.project, body.run, caller)
     row, made = ledger.open_incident(session, run, body.to_new(), actor=caller.name)

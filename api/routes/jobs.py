@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from api.access import own_project
 from api.answers import answer
-from api.deps import CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep
-from api.paging import id_after, one_page
+from api.deps import AnyLimit, CallerDep, Cursor, Limit, SessionDep, WriterDep, WriteSessionDep
+from api.paging import id_after, one_page, part_after
 from api.room import room
 from api.schemas.common import NO_NUL
 from api.schemas.jobs import JobOut, JobPage, JobState, WorkerOut, WorkerPage
@@ -65,10 +65,14 @@ def cancel_job(job_id: str, session: WriteSessionDep, caller: WriterDep) -> Resp
 
 
 @router.get("/workers", response_model=WorkerPage, summary="List Workers")
-def workers(session: SessionDep, caller: CallerDep) -> Response:
-    """The workers of the last day: jobs wait where none is alive."""
-    rows = list_workers(session)
-    return answer(WorkerPage.model_construct(items=[WorkerOut.from_row(row) for row in rows], next_cursor=None))
+def workers(session: SessionDep, caller: CallerDep, limit: AnyLimit = None, cursor: Cursor = None) -> Response:
+    """The workers of the last day, the newest first; a page of them where a limit is given. Jobs wait where none is
+    alive."""
+    found = list_workers(session)
+    rows, more = part_after(
+        found, limit, cursor, lambda row: [-row.started_at.timestamp(), row.name], "workers", caller.token_id
+    )
+    return answer(WorkerPage.model_construct(items=[WorkerOut.from_row(row) for row in rows], next_cursor=more))
 
 
 def _own_job(session: Session, job_id: str, caller: Caller) -> queue.JobRow:

@@ -67,7 +67,10 @@ def list_projects(session: SessionDep, caller: CallerDep, limit: Limit = 50, cur
 
 @router.post("/runs", response_model=RunOut, responses=CREATED)
 def start_run(body: Annotated[RunIn, json_body(RunIn)], session: WriteSessionDep, caller: WriterDep) -> Response:
-    """Start a run. The same project and name again answers 200 with the same run; new tags and trackers are added."""
+    """Start a run. The same project and name again answers 200 with the same run; new tags and trackers are added.
+
+    Spaces around a name, and how its letters are composed (Unicode NFC), make no other run.
+    """
     project = own_project(session, body.project, caller)
     spec = body.to_spec()
     row, made = runs.start_run(session, project.id, spec)

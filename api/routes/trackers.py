@@ -7,7 +7,8 @@ from starlette.responses import Response
 
 from api.access import own_project
 from api.answers import CREATED, answer, created
-from api.deps import CallerDep, SessionDep, SettingsDep, WriterDep, WriteSessionDep, json_body
+from api.deps import AnyLimit, CallerDep, Cursor, SessionDep, SettingsDep, WriterDep, WriteSessionDep, json_body
+from api.paging import part_after
 from api.room import room
 from api.schemas.jobs import JobOut
 from api.schemas.trackers import LinkIn, LinkOut, LinkPage, TrackerImportIn, TrackingOut, TrackingPatch
@@ -38,11 +39,15 @@ def link_run(
 
 
 @router.get("/runs/{run_id}/trackers", response_model=LinkPage)
-def list_links(run_id: str, session: SessionDep, caller: CallerDep) -> Response:
-    """The links of a run with their states, and what each tracker says of the run's fields."""
+def list_links(
+    run_id: str, session: SessionDep, caller: CallerDep, limit: AnyLimit = None, cursor: Cursor = None
+) -> Response:
+    """The links of a run with their states; a page of them where a limit is given. `fields`: what each tracker says of
+    the run, on every page."""
     run = _own_run(session, run_id, caller)
     links = linking.list_links(session, run.project_id, run.id)
-    return answer(LinkPage.of(links, read_views(session, run.project_id, run.id)))
+    page, more = part_after(links, limit, cursor, lambda link: [link.id], "trackers", run.id, caller.token_id)
+    return answer(LinkPage.of(page, more, read_views(session, run.project_id, run.id)))
 
 
 @router.delete("/runs/{run_id}/trackers/{link_id}", status_code=204)

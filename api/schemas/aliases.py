@@ -28,15 +28,22 @@ class AliasRollbackIn(Shape):
 
 
 class AliasOut(Answer):
+    """`warnings`: a name such as `final` or `latest` whose run has committed a later checkpoint."""
+
     project: str
     name: str
     checkpoint: CheckpointRef
     moved_at: Time
+    warnings: list[str]
 
     @classmethod
-    def from_row(cls, row: AliasRow, target: CheckpointIdentity) -> Self:
+    def from_row(cls, row: AliasRow, target: CheckpointIdentity, warning: str | None) -> Self:
         return cls.model_construct(
-            project=target.project, name=row.name, checkpoint=CheckpointRef.from_row(target), moved_at=row.moved_at
+            project=target.project,
+            name=row.name,
+            checkpoint=CheckpointRef.from_row(target),
+            moved_at=row.moved_at,
+            warnings=[] if warning is None else [warning],
         )
 
 

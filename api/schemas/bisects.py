@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from api.schemas.common import Answer, CheckpointRef, Finite, Id, Name, NonNegative, Number, Positive, Shape
 from registry.provenance.bisect import BisectAnswer, Target
-from registry.provenance.bisect.asking import Evaluation, Gap, NextEvaluation, Skipped
+from registry.provenance.bisect.answers import Evaluation, Gap, NextEvaluation, Skipped
 
 
 class BisectIn(Shape):
@@ -127,8 +127,8 @@ class BisectOut(Answer):
 
     `posterior`: every gap between neighbours that can be evaluated, in order; `gap` the likeliest; `credible`: the
     places in `posterior` of the shortest stretch of gaps that holds 95 %. `items`: for d' = 4 at a fall of `drop`,
-    which takes n = psi (4/drop)^2. `left_out`: checkpoints on the way that have neither a copy nor a score; `skipped`:
-    kept scores that cannot count.
+    which takes n = psi (4/drop)^2; `benchmark_items`: how many there are, null where nobody said. `left_out`:
+    checkpoints on the way that have neither a copy nor a score; `skipped`: kept scores that cannot count.
     """
 
     id: Id
@@ -142,6 +142,7 @@ class BisectOut(Answer):
     drop: float
     discordance: float
     items: int
+    benchmark_items: int | None
     next: NextOut | None
     posterior: list[GapOut]
     gap: GapOut
@@ -171,5 +172,6 @@ class BisectOut(Answer):
             credible=list(row.credible),
             evaluations=[EvaluationOut.from_row(each) for each in row.evaluations],
             skipped=[SkippedOut.from_row(each) for each in row.skipped],
+            benchmark_items=row.whole,
             **{name: getattr(row, name) for name in ("drop", "discordance", "items", "left_out", "done", "why")},
         )

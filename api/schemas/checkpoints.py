@@ -1,7 +1,7 @@
 """Shapes of checkpoints."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -19,6 +19,7 @@ from api.schemas.common import (
     Name,
     NonNegative,
     Number,
+    Patch,
     Shape,
     ShortName,
     Step,
@@ -162,8 +163,10 @@ class CommitIn(_Content):
         return Registration(step=0, **self.content())
 
 
-class CheckpointPatch(Shape):
+class CheckpointPatch(Patch):
     """A merge patch: a tag of null is taken away."""
+
+    amends: ClassVar[type[Shape]] = CheckpointIn
 
     tags: Annotated[dict[Name, Text | None], Field(max_length=1_000)] | None = None
     notes: LongText | None = None
@@ -331,7 +334,8 @@ class ScorePage(Answer):
 
 
 class ScoreReport(Answer):
-    """`received` results, of which `recorded` were new. `warnings`: values that their benchmark's scale cannot hold."""
+    """`received` results, of which `recorded` were new. `warnings`: values that their benchmark's scale cannot hold,
+    and results that do not count, since a later evaluation does."""
 
     received: int
     recorded: int

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import (
     AfterValidator,
@@ -137,6 +137,16 @@ class Shape(BaseModel):
     """What a request sends: unknown fields are refused, not ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Patch(Shape):
+    """A merge patch. `amends` is what was sent when it was made: a field of that which is not of this never changes."""
+
+    amends: ClassVar[type[Shape]]
+
+    @classmethod
+    def fixed(cls) -> frozenset[str]:
+        return frozenset(cls.amends.model_fields) - frozenset(cls.model_fields)
 
 
 class Answer(BaseModel):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -14,6 +14,7 @@ from api.schemas.common import (
     LongText,
     Name,
     NonNegative,
+    Patch,
     RunRef,
     Shape,
     Step,
@@ -88,8 +89,10 @@ class IncidentIn(_OfRun):
         return NewIncident(**{name: getattr(self, name) for name in own}, newest_attempt=unsaid)
 
 
-class IncidentPatch(Shape):
+class IncidentPatch(Patch):
     """A merge patch. `open` false closes it now, `closed_at` at a time; null or `open` true opens it again."""
+
+    amends: ClassVar[type[Shape]] = IncidentIn
 
     cause: CauseName | None = None
     note: LongText | None = None
@@ -193,10 +196,14 @@ class IncidentItem(Answer):
 
 
 class IncidentOut(IncidentItem):
-    """With the end of the log, and whether the checkpoint that was loaded is suspect."""
+    """With the end of the log, and whether the checkpoint that was loaded is suspect.
+
+    `not_applied`, in the answer to a report: the fields of it that the incident, which was known, says otherwise.
+    """
 
     log_excerpt: str | None
     suspect: SuspectOut | None
+    not_applied: list[str]
 
     @classmethod
     def from_row(
@@ -205,7 +212,8 @@ class IncidentOut(IncidentItem):
         known: Mapping[int, CheckpointIdentity],
         suspect: SuspectOut | None = None,
     ) -> Self:
-        return cls.model_construct(**_members(row, known), log_excerpt=row.log_excerpt, suspect=suspect)
+        more = {"log_excerpt": row.log_excerpt, "suspect": suspect, "not_applied": list(row.not_applied)}
+        return cls.model_construct(**(_members(row, known) | more))
 
 
 def _members(row: IncidentRow, known: Mapping[int, CheckpointIdentity]) -> dict[str, Any]:

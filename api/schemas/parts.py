@@ -195,6 +195,17 @@ class ReplicaIn(Shape):
     manifest: Annotated[list[FileIn], Field(max_length=1_000_000)] = Field(default_factory=list)
     parts: Annotated[list[PartIn], Field(max_length=100_000)] = Field(default_factory=list)
 
+    @field_validator("manifest")
+    @classmethod
+    def _each_path_once(cls, manifest: list[FileIn]) -> list[FileIn]:
+        paths = [file.path for file in manifest]
+        if len(set(paths)) < len(paths):
+            first: dict[str, int] = {}
+            again = next(at for at, path in enumerate(paths) if first.setdefault(path, at) != at)
+            path = f"{paths[again][:200]!r}"
+            raise ValueError(f"names {path} twice, at {first[paths[again]]} and {again}; expected each file once")
+        return manifest
+
     @field_validator("parts")
     @classmethod
     def _not_too_many_ranks(cls, parts: list[PartIn]) -> list[PartIn]:

@@ -197,7 +197,8 @@ class SkipOut(Answer):
 class SpikeOut(Answer):
     """The newest spike of the loss: rewind to the checkpoint of step `rewind_to`, and skip the data of `skip`.
 
-    `attempt` is the body of POST /runs/{id}/attempts for the new attempt; null where nothing can be loaded.
+    Where the run saved nothing before the spike, `checkpoint` is what it came from, of another run; null: it starts
+    again from nothing. `attempt` is the body of POST /runs/{id}/attempts for the new attempt; null: none is needed.
     """
 
     from_step: int

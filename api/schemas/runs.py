@@ -1,7 +1,7 @@
 """Shapes of projects, runs, attempts, curves."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -14,6 +14,7 @@ from api.schemas.common import (
     LongText,
     Name,
     Number,
+    Patch,
     Positive,
     Shape,
     ShortName,
@@ -214,8 +215,10 @@ class AttemptIn(Shape):
         return ResumePoint(run=said.run, attempt=said.attempt, step=said.step, kind=said.kind)
 
 
-class AttemptPatch(Shape):
+class AttemptPatch(Patch):
     """A merge patch: what is named is set."""
+
+    amends: ClassVar[type[Shape]] = AttemptIn
 
     state: AttemptState | None = None
     ended_at: Time | None = None

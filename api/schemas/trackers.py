@@ -135,10 +135,10 @@ class LinkPage(Answer):
     fields: list[FieldOut]
 
     @classmethod
-    def of(cls, links: Sequence[LinkRow], views: Sequence[FieldView]) -> Self:
+    def of(cls, links: Sequence[LinkRow], next_cursor: str | None, views: Sequence[FieldView]) -> Self:
         return cls.model_construct(
             items=[LinkOut.from_row(row) for row in links],
-            next_cursor=None,
+            next_cursor=next_cursor,
             fields=[FieldOut.from_view(view) for view in views],
         )
 

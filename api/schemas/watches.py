@@ -1,10 +1,10 @@
 """Shapes of standing watches and of what they found."""
 
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from api.schemas.common import Answer, CheckpointRef, Id, RunRef, Shape, Text, Time
+from api.schemas.common import Answer, CheckpointRef, Id, Patch, RunRef, Shape, Text, Time
 from api.schemas.rollback import AliasName, WatchIn
 from registry.watches.findings import FindingRow
 from registry.watches.standing import WatchRow, WatchSpec
@@ -34,8 +34,10 @@ class StandingWatchIn(Shape):
         return WatchSpec(self.kind, self.run_id, alias, what.benchmark, what.capability, self.note)
 
 
-class WatchPatch(Shape):
+class WatchPatch(Patch):
     """`state` ended: it looks no more."""
+
+    amends: ClassVar[type[Shape]] = StandingWatchIn
 
     state: Literal["ended"]
 

@@ -180,6 +180,22 @@ def test_ranks_are_counted_before_they_are_listed(client: TestClient, run_id: st
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/replicas/0/parts")
 
 
+def test_a_manifest_names_each_file_once(client: TestClient, run_id: str) -> None:
+    files = [{"path": path, "bytes": 1} for path in ("a", "b", "c/b", "b")]
+    copy = {"uri": "/ckpt/1", "tier": "shared", "manifest": files}
+    for path, prefix, body in (
+        (f"/api/v1/runs/{run_id}/checkpoints", "", {"step": 1, "replicas": [copy]}),
+        ("/api/v1/checkpoints:batch", "/0", [{"project": "p", "run": "r", "step": 1, "replicas": [copy]}]),
+    ):
+        refused = client.post(path, json=body)
+        assert refused.status_code == 422, refused.text
+        (error,) = refused.json()["errors"]
+        assert error["pointer"] == f"{prefix}/replicas/0/manifest"
+        assert error["detail"] == "names 'b' twice, at 1 and 3; expected each file once"
+    copy["manifest"] = files[:3]
+    assert client.post(f"/api/v1/runs/{run_id}/checkpoints", json={"step": 1, "replicas": [copy]}).status_code == 201
+
+
 def test_unread_bodies_of_strangers_are_refused_for_the_token_first(client: TestClient) -> None:
     answer = client.post("/api/v1/checkpoints:batch", content=b"{not json", headers={"Authorization": "Bearer no"})
     assert answer.status_code == 401

@@ -12,6 +12,7 @@ from registry.config import Settings
 from registry.db import Database
 from tests.api.conftest import client_of
 from tests.application import application
+from tests.databases import fresh_database
 
 
 def test_two_writers_of_the_same_checkpoint_make_one_row_and_both_learn_its_id(
@@ -70,6 +71,29 @@ def test_a_database_at_another_schema_is_not_ready(tmp_path: Path) -> None:
         answer = client.get("/health/ready")
     assert (answer.status_code, answer.json()["type"]) == (503, "/problems/schema-behind")
     empty.dispose()
+
+
+@pytest.mark.parametrize("put", ["nothing", "another file"])
+def test_a_database_file_that_is_gone_takes_no_records_until_it_is_back(tmp_path: Path, put: str) -> None:
+    """An open file can be written without its name: what was acknowledged then, nobody would find again."""
+    with fresh_database("sqlite", tmp_path, None) as database, client_of(database, tmp_path) as client:
+        item = {"project": "p", "run": "r", "step": 1}
+        assert client.post("/api/v1/checkpoints:batch", json=[item]).status_code == 200
+        file, aside = Path(str(database.url.database)), tmp_path / "aside"
+        file.rename(aside)
+        if put == "another file":
+            file.write_bytes(aside.read_bytes())
+        for answer in (
+            client.post("/api/v1/checkpoints:batch", json=[{**item, "step": 2}]),
+            client.get("/api/v1/checkpoints"),
+            client.get("/health/ready"),
+        ):
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+            assert f"The database file {file} was moved, removed or replaced" in answer.json()["detail"]
+        aside.rename(file)
+        assert client.get("/health/ready").status_code == 200
+        assert client.post("/api/v1/checkpoints:batch", json=[{**item, "step": 3}]).status_code == 200
+        assert [each["step"] for each in client.get("/api/v1/checkpoints?order_by=step").json()["items"]] == [1, 3]
 
 
 def test_after_the_database_dropped_its_connections_one_answer_is_503_and_the_next_is_right(

@@ -226,6 +226,17 @@ def test_a_request_without_a_file_is_refused(client: TestClient, checkpoint_id: 
     assert refused.json()["errors"][0]["pointer"].endswith("/file")
 
 
+def test_text_in_the_place_of_a_file_is_told_to_be_none(client: TestClient, checkpoint_id: str) -> None:
+    part = 'Content-Disposition: form-data; name="{}"\r\n\r\n{}\r\n--x'
+    body = "\r\n".join(["--x", part.format("file", "{}"), part.format("checkpoint_id", checkpoint_id) + "--", ""])
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    refused = client.post("/api/v1/imports", content=body, headers=headers)
+    assert (refused.status_code, refused.json()["errors"]) == (
+        422,
+        [{"pointer": "/file/0", "detail": "expected a file: a part of the form with a file name"}],
+    )
+
+
 def test_two_targets_and_unknown_form_fields_are_refused(client: TestClient) -> None:
     client.post("/api/v1/checkpoints:batch", json=[{"project": "p", "run": "r", "step": 1}])
     (item,) = client.get("/api/v1/checkpoints").json()["items"]
@@ -250,3 +261,25 @@ def test_a_file_or_a_project_of_too_many_benchmarks_is_refused_quickly(client: T
     refused = send(20_001)
     assert (refused.status_code, "20000" in refused.text) == (422, True), refused.text[:300]
     assert client.get("/api/v1/checkpoints").json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ("application/json", "'application/json'"),
+        ("text/plain; charset=utf-8", "'text/plain'"),
+        (None, "of no type"),
+    ],
+)
+def test_a_body_that_is_no_form_with_files_is_told_what_to_send(
+    client: TestClient, checkpoint_id: str, kind: str | None, shown: str
+) -> None:
+    headers = {} if kind is None else {"Content-Type": kind}
+    refused = client.post("/api/v1/imports", content=result_file(), headers=headers)
+    problem = refused.json()
+    assert (refused.status_code, problem["type"]) == (415, "/problems/unsupported-media-type")
+    for word in (shown, "multipart/form-data", "-F file=@", "cairn evals"):
+        assert word in problem["detail"]
+    assert scores_of(client, checkpoint_id) == {}
+    client.headers.pop("Authorization")
+    assert client.post("/api/v1/imports", content=result_file(), headers=headers).status_code == 401

@@ -226,3 +226,13 @@ def test_a_heartbeat_over_http_closes_what_the_service_opened(client: TestClient
     assert read["state"] == "recovered"
     assert read["recovery_seconds"] > 3500
     amend_attempt(session, run.id, 1, {"state": "finished", "ended_at": now()})
+
+
+def test_a_second_report_of_one_interruption_says_what_of_it_was_not_taken(client: TestClient, run_id: str) -> None:
+    body = {"run_id": run_id, "kind": "crashed", "cause": "power", "key": "a"}
+    first = client.post(URL, json=body)
+    assert (first.status_code, first.json()["not_applied"]) == (201, [])
+    again = client.post(URL, json=body | {"key": "b", "cause": "link-flap", "node": "n7"})
+    assert (again.status_code, again.json()["id"]) == (200, first.json()["id"])
+    assert (again.json()["cause"], again.json()["node"], again.json()["not_applied"]) == ("power", "n7", ["cause"])
+    assert client.get(f"{URL}/{first.json()['id']}").json()["not_applied"] == []

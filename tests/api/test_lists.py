@@ -1,12 +1,15 @@
 """Lists page, take nothing they do not know, and show a bound token nothing of other projects."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from api.paging import encode_cursor
 from registry.db import Database
+from registry.models import Worker
 from registry.projects import find_project
 from registry.tokens import issue_token
 from registry.types import Scope
@@ -63,6 +66,42 @@ def test_lists_that_come_whole_are_paged_where_a_limit_is_asked(client: TestClie
         cursor = client.get(f"/api/v1/{path}", params={"limit": 1}).json()["next_cursor"]
         other = client.get("/api/v1/runs", params={"cursor": cursor})
         assert (other.status_code, other.json()["type"]) == (400, "/problems/invalid-cursor")
+
+
+def test_every_list_takes_a_limit_and_a_cursor(client: TestClient) -> None:
+    paths = client.get("/api/v1/openapi.json").json()
+    shapes = {name: set(each.get("properties", {})) for name, each in paths["components"]["schemas"].items()}
+    lists = {}
+    for path, calls in paths["paths"].items():
+        content = calls.get("get", {}).get("responses", {}).get("200", {}).get("content", {})
+        shape = content.get("application/json", {}).get("schema", {}).get("$ref", "").rpartition("/")[2]
+        if {"items", "next_cursor"} <= shapes.get(shape, set()):
+            lists[path] = {each["name"] for each in calls["get"]["parameters"] if each["in"] == "query"}
+    assert len(lists) >= 15
+    assert [path for path, taken in lists.items() if not {"limit", "cursor"} <= taken] == []
+
+
+def test_links_and_workers_are_paged_while_they_come_and_go(database: Database, client: TestClient) -> None:
+    client.post("/api/v1/projects", json={"name": "p"})
+    run = client.post("/api/v1/runs", json={"project": "p", "name": "r"}).json()["id"]
+    links = f"/api/v1/runs/{run}/trackers"
+    for name in "abcde":
+        client.post(links, json={"kind": "wandb", "run_id": name, "entity": "e", "project": "q"})
+    with database.write() as session:
+        for number, name in enumerate("abcde"):
+            at = datetime(2026, 11, 1, hour=number // 2, tzinfo=UTC)  # two and two started at once
+            session.add(Worker(name=name, started_at=at, seen_at=at))
+    for path, names in ((links, "abcde"), ("/api/v1/workers", "ecdab")):
+        whole = client.get(path).json()
+        assert [each.get("name") or each["run_id"] for each in whole["items"]] == list(names)
+        assert whole["next_cursor"] is None
+        assert walk(client, path) == whole["items"]
+        assert client.get(path, params={"cursor": encode_cursor(["x"], "workers")}).status_code == 400
+    first = client.get(links, params={"limit": 2}).json()
+    assert "fields" in first
+    client.delete(f"{links}/{first['items'][1]['id']}")
+    rest = client.get(links, params={"cursor": first["next_cursor"]}).json()
+    assert [each["run_id"] for each in rest["items"]] == ["c", "d", "e"]
 
 
 def test_an_empty_cursor_is_no_first_page(filled: TestClient) -> None:
@@ -140,8 +179,9 @@ def test_names_that_no_path_can_carry_are_refused(client: TestClient, name: str)
     assert client.post("/api/v1/projects", json={"name": name}).status_code == 422
 
 
-def test_a_compressed_body_is_refused_with_the_reason(client: TestClient) -> None:
-    refused = client.post("/api/v1/projects", content=b"\x1f\x8b", headers={"content-encoding": "gzip"})
+@pytest.mark.parametrize("path", ["projects", "checkpoints:batch"])
+def test_a_compressed_body_is_refused_with_the_reason(client: TestClient, path: str) -> None:
+    refused = client.post(f"/api/v1/{path}", content=b"\x1f\x8b", headers={"content-encoding": "gzip"})
     assert (refused.status_code, refused.json()["type"]) == (415, "/problems/unsupported-media-type")
 
 

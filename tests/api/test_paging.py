@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.paging import MAX_LENGTH, decode_cursor, encode_cursor, id_after, text_after
+from api.paging import MAX_LENGTH, decode_cursor, encode_cursor, id_after, part_after, text_after
 from registry.errors import Malformed
 from registry.keyset import InvalidCursor
 
@@ -44,6 +44,14 @@ def test_a_list_of_ids_goes_on_after_an_id_and_nothing_else(values: list[object]
         id_after(encode_cursor(values, "runs"), "runs")
     assert id_after(encode_cursor([7], "runs"), "runs") == 7
     assert id_after(None, "runs") is None
+
+
+@pytest.mark.parametrize("values", [["a"], [None], [[]]])
+def test_a_list_that_changes_goes_on_after_a_place_of_its_own_kind_and_nothing_else(values: list[object]) -> None:
+    with pytest.raises(InvalidCursor, match="does not belong to this list"):
+        part_after([1, 2], 1, encode_cursor(values, "links"), lambda row: [row], "links")
+    assert part_after([2, 1], 1, None, lambda row: [row], "links") == ([1], encode_cursor([1], "links"))
+    assert part_after([3, 2], None, encode_cursor([1], "links"), lambda row: [row], "links") == ([2, 3], None)
 
 
 @pytest.mark.parametrize("values", [[], ["a", "b"], [1], [None]])

@@ -49,3 +49,27 @@ def test_the_project_has_the_last_word_on_its_scales(client: TestClient) -> None
 def test_what_is_not_finite_is_on_every_scale(client: TestClient) -> None:
     path = f"/api/v1/runs/{run_of(client)}/checkpoints"
     assert client.post(path, json={"step": 1, "scores": {"gsm8k": "NaN"}}).json()["warnings"] == []
+
+
+def test_a_result_that_does_not_count_says_what_does_and_what_would_change_it(client: TestClient) -> None:
+    made = client.post(f"/api/v1/runs/{run_of(client)}/checkpoints", json={"step": 1}).json()["id"]
+    path, score = f"/api/v1/checkpoints/{made}/scores", {"benchmark": "gsm8k", "metric": "acc", "value": 0.6}
+    dated = score | {"value": 0.5, "evaluated_at": "2026-11-02T10:00:00Z"}
+    assert client.post(path, json=[score]).json()["warnings"] == []
+    assert client.post(path, json=[dated]).json()["warnings"] == []
+    for sent, why in (({}, "this one says no time"), ({"evaluated_at": "2026-11-01T00:00:00Z"}, "later than this one")):
+        (note,) = client.post(path, json=[score | sent]).json()["warnings"]
+        assert note.startswith("gsm8k.acc: kept, but 0.5 of 2026-11-02T10:00:00Z still counts"), note
+        assert why in note
+        assert "give it a later evaluated_at" in note
+    assert client.post(path, json=[score, dated]).json()["warnings"] == []
+
+
+def test_a_correction_of_a_correction_is_in_effect_at_once(client: TestClient) -> None:
+    made = client.post(f"/api/v1/runs/{run_of(client)}/checkpoints", json={"step": 1}).json()["id"]
+    for value, recorded in ((0.6, 1), (0.06, 1), (0.6, 0)):
+        body = [{"benchmark": "gsm8k", "value": value}]
+        answer = client.post(f"/api/v1/checkpoints/{made}/scores", json=body).json()
+        assert answer == {"received": 1, "recorded": recorded, "warnings": []}
+        (score,) = client.get(f"/api/v1/checkpoints/{made}").json()["scores"]
+        assert score["value"] == value

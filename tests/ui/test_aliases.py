@@ -59,3 +59,11 @@ def test_a_move_to_a_superseded_checkpoint_says_so(browser: TestClient, session:
     make_attempt(session, run, resumed_from=ResumePoint(step=1000, attempt=1), key="two")
     page = read(browser, f"/aliases/lang/production?to={to_text(gone)}")
     assert "A newer attempt of that run went back to before it." in page.text
+
+
+def test_a_final_below_the_highest_step_is_said_on_its_page(browser: TestClient, session: Session, run: RunRow) -> None:
+    move_alias(session, run.project_id, "final", scored(session, run, 90_000, None), actor="maria")
+    assert "not the last" not in read(browser, "/aliases/lang/final").text
+    scored(session, run, 400_000, None)
+    said = read(browser, "/aliases/lang/final").text
+    assert "not the last of run '7b': step 90000 of attempt 1, where step 400000 of attempt 1 is committed." in said

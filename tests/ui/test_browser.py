@@ -114,7 +114,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         with database.write() as session:
             token = issue_token(session, "maria", Scope.ADMIN, actor="test")
         listener = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+        # An idle connection that the server closes at the moment of a click would be a complaint.
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", timeout_keep_alive=600))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         until(lambda: server.started)

@@ -55,6 +55,27 @@ def test_the_axis_says_where_it_starts() -> None:
         assert "loss, nats; axis starts at 2.5" in texts(svg)
 
 
+@pytest.mark.parametrize("first", [0, 1, 6, 10, 143_000, 2**40])
+@pytest.mark.parametrize("points", [1, 2, 4])
+@pytest.mark.parametrize("log", [True, False], ids=["log", "linear"])
+def test_ticks_of_steps_are_whole(first: int, points: int, log: bool) -> None:
+    axis = make_axis([float(first + place) for place in range(points)], 0.0, 400.0, log=log, steps=True)
+    ticks = axis.ticks(8)
+    assert ticks
+    assert all(value == round(value) for value, _, _ in ticks)
+    assert len({text for _, _, text in ticks}) == len(ticks)
+
+
+@pytest.mark.parametrize(
+    ("y_log", "said"), [(False, "loss; no finite value"), (True, "loss, log scale; no value above 0")]
+)
+def test_no_axis_is_invented_for_what_has_no_place(y_log: bool, said: str) -> None:
+    for svg in drawn(chart_of(math.nan, math.inf, y_label="loss", y_log=y_log)):
+        assert said in texts(svg)
+        assert not [node for node in svg.iter("line") if node.get("class") == "grid"]
+        assert sum(node.get("class") == "odd" for node in svg.iter("g")) == 2
+
+
 def test_log_axes_are_named() -> None:
     chart = chart_of(300.0, 20.0, 8.0, y_label="perplexity", x_log=True, y_log=True)
     for svg in drawn(chart):
@@ -64,7 +85,7 @@ def test_log_axes_are_named() -> None:
 
 def test_step_zero_has_a_place_apart_on_a_log_axis() -> None:
     points = (Point(0, 10.9), Point(1, 10.8), Point(1000, 3.0))
-    axis = make_axis([point.x for point in points], 40.0, 400.0, log=True, zero=True)
+    axis = make_axis([point.x for point in points], 40.0, 400.0, log=True, steps=True)
     assert axis.place(0) == 40.0
     assert axis.place(1) == pytest.approx(66.0)
     for svg in drawn(LineChart("loss", "Loss", (Series("loss", points),), x_log=True)):

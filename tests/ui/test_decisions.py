@@ -246,6 +246,31 @@ def test_a_comparison_the_other_way_round_rises(browser: TestClient, pair: tuple
     assert page.answer.endswith("nothing fell beyond its uncertainty.")
 
 
+def test_where_nothing_fell_no_cause_is_looked_for(browser: TestClient, session: Session) -> None:
+    """One benchmark of many is lower by chance: it is suspected, and nothing is said to have fallen."""
+    others = [scored(name, 0.6, "acc", 900) for name in ("piqa", "boolq", "sciq", "race", "copa")]
+    sides = [
+        {"scores": [scored("mmlu", value, "acc", 1600), scored("gsm8k", math_, "acc"), *others], "config": {"lr": lr}}
+        for value, math_, lr in ((0.60, 0.2, 1e-3), (0.57, 0.6, 2e-3))
+    ]
+    page = read(browser, pair_of(session, *sides))
+    assert page.answer.startswith("Math rose")
+    assert "nothing fell beyond its uncertainty" in page.answer
+    assert "suspected" in page.text  # the row of mmlu
+    assert "1 benchmark of 7 is suspected below: by chance alone some would be." in page.text
+    assert 'id="suspects"' not in page.html
+    assert 'id="search"' not in page.html
+    assert "After which checkpoint did it fall?" not in page.text
+
+
+def test_the_parts_of_a_benchmark_count_as_one(browser: TestClient, session: Session) -> None:
+    parts = [scored(f"hendrycksTest-{name}", 0.4, "acc", 100) for name in ("anatomy", "astronomy", "virology")]
+    side = {"scores": [*parts, scored("arc_easy", 0.6, "acc")]}
+    page = read(browser, pair_of(session, side, side))
+    assert "Knowledge 2 benchmarks (4 with their parts)" in page.text
+    assert "the mean of the parts counts as one" in page.text
+
+
 def pair_of(session: Session, *known: dict[str, Any]) -> str:
     """The address of a comparison of two checkpoints of one project."""
     project = make_project(session)

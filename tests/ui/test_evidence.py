@@ -231,3 +231,41 @@ def test_figures_stand_behind_the_words_of_a_suspect(browser: TestClient, fallen
     assert "<summary>figures</summary>" in page.html
     assert "how likely it is at all" in page.text
     assert "the prior, assumed before any evidence" in page.html
+
+
+def test_an_answer_over_several_projects_says_where_it_can_be_kept(browser: TestClient, session: Session) -> None:
+    for name in ("here", "there"):
+        make_checkpoint(session, make_run(session, make_project(session, name)), scores=[mmlu(0.6)])
+    page = read(browser, "/find?q=mmlu+%3E+0.4")
+    assert "A kept answer belongs to a project; ask in one of them:" in page.text
+    assert page.links["there"] == "/find?q=mmlu+%3E+0.4&project=there#keep"
+    inside = read(browser, page.links["there"])
+    assert "Keep with a link" in inside.text
+    assert "belongs to a project" not in inside.text
+
+
+def test_a_kept_comparison_of_what_rose_blames_nothing(browser: TestClient, session: Session) -> None:
+    others = [NewScore(name, 0.6, metric="acc", n_samples=900) for name in ("piqa", "boolq", "sciq", "race", "copa")]
+    run = make_run(session, make_project(session, "lang"))
+    ids = [
+        to_text(
+            make_checkpoint(
+                session,
+                run,
+                step,
+                config={"lr": lr},
+                scores=[
+                    NewScore("mmlu", value, metric="acc", n_samples=1600),
+                    NewScore("gsm8k", math, metric="acc", n_samples=1319),
+                    *others,
+                ],
+            )
+        )
+        for step, value, math, lr in ((100, 0.60, 0.2, 1e-3), (200, 0.57, 0.6, 2e-3))
+    ]
+    page = read(browser, f"/compare?baseline={ids[0]}&candidate={ids[1]}")
+    kept = send(browser, page, "/decisions", kind="compare", baseline=ids[0], candidate=ids[1])
+    record = read(browser, kept.headers["location"])
+    assert record.answer == "Nothing fell beyond its uncertainty when this was kept."
+    assert "Suspects" not in record.text
+    assert "suspected" in record.text  # the verdict on mmlu, as it was given

@@ -168,3 +168,18 @@ def test_no_number_breaks_a_page(value: float) -> None:
 )
 def test_a_probability_is_never_shown_as_certain(value: float | None, shown: str) -> None:
     assert filters.chance(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(8.38e-8, "< 0.1 ms"), (1e-4, "0.1 ms"), (0.000126, "0.126 ms"), (0.0125, "12.5 ms"), (0, "0 s")],
+)
+def test_a_time_below_what_a_clock_tells_has_no_digits(seconds: float, text: str) -> None:
+    assert filters.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("step", "text"), [(143_000, "143\u202f000"), (10**12, "1e12"), (2**63 - 1, "9.22e18"), (None, "–"), (0, "0")]
+)
+def test_a_step_in_a_column_stays_short(step: int | None, text: str) -> None:
+    assert filters.step(step) == text

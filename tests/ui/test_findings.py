@@ -61,7 +61,7 @@ def test_the_page_says_what_was_found_and_opens_the_rollback(browser: TestClient
 @pytest.mark.parametrize("path", ["/runs", "/runs/{run}"])
 def test_the_pages_of_runs_show_the_finding(browser: TestClient, run: RunRow, path: str) -> None:
     page = read(browser, path.format(run=to_text(run.id)))
-    named = "r: " if path == "/runs" else ""  # among several runs, of which it is
+    named = "‘r’: " if path == "/runs" else ""  # among several runs, of which it is
     assert f"Finding: {named}Gsm8k fell by 10.0" in page.text
     assert page.links["Roll back…"] == f"/rollback?run={to_text(run.id)}&watch=gsm8k"
 

@@ -12,6 +12,7 @@ from registry.incidents.suspicion import say_suspect
 from registry.models import Checkpoint
 from registry.overview.briefs import read_briefs
 from registry.recovery.drills import Checks, NewDrill, Step, record_drill
+from registry.recovery.replay import Replay
 from registry.series import Points, record_series
 from registry.snapshots import LayoutSpec
 from tests.factories import ALL_PIECES, at, make_checkpoint, make_project, make_run
@@ -70,6 +71,11 @@ def test_a_time_to_restore_within_that_no_copy_meets_is_said(browser: TestClient
     assert "not usable" in plan(browser, saved, "?rto=1")
 
 
+def test_a_time_to_restore_within_is_written_as_on_the_command_line(browser: TestClient, saved: int) -> None:
+    assert "within the RTO of 2.5 h" in plan(browser, saved, "?rto=2h30m")
+    assert plan(browser, saved, "?rto=2h30m").replace("2h30m", "9000") == plan(browser, saved, "?rto=9000")
+
+
 @pytest.mark.parametrize(
     ("query", "said"),
     [
@@ -77,8 +83,8 @@ def test_a_time_to_restore_within_that_no_copy_meets_is_said(browser: TestClient
         ("layout=tp%3D0", "‘tp=0’ is no degree"),
         ("layout=tp%3D2%2Ctp%3D4", "‘tp=4’ is no degree"),
         ("layout=world_size%3D7%2Ctp%3D2%2Cpp%3D1%2Cdp%3D2", "The layout was left out:"),
-        ("rto=soon", "‘soon’ is no number of seconds: it was left out."),
-        ("rto=0", "‘0’ is no number of seconds"),
+        ("rto=soon", "‘soon’ is no time such as 600, 90s, 10m or 1h30m: it was left out."),
+        ("rto=0", "‘0’ is no time such as 600"),
     ],
 )
 def test_what_of_the_question_cannot_be_read_is_said(browser: TestClient, saved: int, query: str, said: str) -> None:
@@ -168,3 +174,28 @@ def test_a_drill_that_only_read_the_files_is_not_called_passed(
     drills = plan(browser, saved).partition("Drills")[2]
     assert "read only" in drills
     assert "passed" not in drills
+
+
+@pytest.mark.parametrize(
+    ("cursor", "shown"),
+    [
+        ({"offset": 60}, "offset 60"),
+        ({"shard": 3, "inside": {"sample": 12, "done": False}}, "inside.done false, inside.sample 12, shard 3"),
+        ("epoch-2", "epoch-2"),
+        (17, "17"),
+    ],
+)
+def test_a_data_cursor_is_shown_in_the_loader_s_own_names(
+    browser: TestClient, session: Session, cursor: object, shown: str
+) -> None:
+    page = read(browser, f"/checkpoints/{to_text(make_checkpoint(session, data_cursor=cursor))}")
+    assert f"data cursor {shown}" in page.text
+    assert "{'" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(0.6, "40 steps, to step 100, less than 1 s at 0.015 s"), (30.0, "step 100, about 30 s at 0.75 s")],
+)
+def test_a_time_is_about_so_much_or_less_than_that(seconds: float, told: str) -> None:
+    assert told in Replay(40, seconds, 100, seconds / 40).words

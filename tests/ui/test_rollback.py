@@ -11,9 +11,11 @@ from registry.aliases import move_alias
 from registry.checkpoints.registration import PieceSpec, ReplicaSpec
 from registry.evals.scores import NewScore
 from registry.ids import to_text
+from registry.resume_points import ResumePoint
 from registry.runs import RunRow
 from registry.series import Points, record_series
-from tests.factories import ALL_PIECES, at, make_checkpoint, make_run
+from tests.factories import ALL_PIECES, at, make_attempt, make_checkpoint, make_project, make_run
+from tests.registry.recovery.test_rollback import whole
 from tests.ui.reading import Page
 
 
@@ -104,3 +106,53 @@ def test_a_spike_names_one_checkpoint_to_go_back_to(browser: TestClient, session
     page = read(browser, f"/rollback?run={to_text(run.id)}")
     assert ("Of the candidates, step 600 of" if comes_back else "Go back to step 300 of") in page.answer
     assert ("rewind to step 300" in page.answer) is not comes_back
+
+
+def test_names_that_are_cut_stay_apart(browser: TestClient, session: Session) -> None:
+    project = make_project(session)
+    names = [f"pretraining-of-the-large-mixture-{part}-with-a-long-warmup-and-cosine" for part in ("code", "math")]
+    base, fork = (make_run(session, project, name) for name in names)
+    loaded = whole(session, base, 500)
+    make_attempt(session, fork, resumed_from=ResumePoint(checkpoint_id=loaded))
+    whole(session, fork, 600)
+    page = read(browser, f"/rollback?run={to_text(fork.id)}")
+    for part in ("code", "math"):
+        assert sum(f"{part}…" in name for name in page.links) == 2, part  # the candidate, and the choice of a run
+
+
+def test_a_loss_that_began_not_finite_shows_the_attempt_that_starts_again(
+    browser: TestClient, session: Session
+) -> None:
+    run = make_run(session)
+    whole(session, run, 3)
+    record_series(session, run.id, [Points("loss", list(range(6)), [math.nan] * 6)])
+    page = read(browser, f"/rollback?run={to_text(run.id)}")
+    assert "start again from nothing" in page.answer
+    assert "The new attempt says that it starts again and why" in page.text
+    assert '"restart": true' in page.text
+    assert f"/runs/{to_text(run.id)}/attempts" in page.text
+    assert "data to skip" not in page.text
+    assert "loss not finite" in page.text
+    assert "NaN" not in page.text
+
+
+def test_a_score_over_many_benchmarks_says_how_parts_count(browser: TestClient, session: Session) -> None:
+    run = make_run(session)
+    parts = ("anatomy", "astronomy", "virology", "nutrition", "marketing")
+    scores = [NewScore(f"hendrycksTest-{name}", 0.4, metric="acc", n_samples=100) for name in parts]
+    scores.append(NewScore("arc_easy", 0.6, metric="acc", n_samples=900))
+    for step in (10, 20):
+        copy = (ReplicaSpec(f"/shared/{step}", "shared", bytes=10**11),)
+        last = make_checkpoint(session, run, step, pieces=ALL_PIECES, replicas=copy, scores=scores)
+    move_alias(session, run.project_id, "production", last, actor="x")
+    page = read(browser, f"/rollback?alias={run.project}/production")
+    told = "A score is the mean over 2 benchmarks (6 with their parts), the parts of one counted as one, in points"
+    assert told in page.text
+
+
+def test_a_time_to_restore_within_may_have_a_unit(browser: TestClient, session: Session) -> None:
+    run, _ = scored(session, [0.6] * 3)
+    answers = [read(browser, f"/rollback?run={to_text(run.id)}{asked}").answer for asked in ("", "&rto=1s", "&rto=1")]
+    assert answers[0] != answers[1] == answers[2]  # no copy is restored in a second
+    wrong = read(browser, f"/rollback?run={to_text(run.id)}&rto=soon")
+    assert "‘soon’ was left out: expected a time such as 600, 90s, 10m or 1h30m." in wrong.text

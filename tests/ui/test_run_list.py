@@ -90,3 +90,25 @@ def test_an_order_that_was_turned_stays_so_on_the_next_page_and_in_the_form(
     assert names(page) == ["hit"]
     assert names(read(browser, page.links["Next rows"] + "&limit=1")) == ["good"]
     assert page.fields["sort"] == "-name"
+
+
+def test_the_newest_checkpoint_is_named_as_a_name(browser: TestClient, session: Session) -> None:
+    make_checkpoint(session, make_run(session, name="watched"), 50)
+    page = read(browser, "/runs")
+    assert "It is ‘watched’ at step 50." in page.text
+
+
+def test_a_step_beyond_any_training_widens_no_other_row(browser: TestClient, session: Session) -> None:
+    project = make_project(session, "lang")
+    for name, step in (("clock", 2**63 - 1), ("plain", 143_000)):
+        make_checkpoint(session, make_run(session, project, name), step)
+    page = read(browser, "/runs")
+    assert "9.22e18" in page.text
+    assert '<td class="num" title="9223372036854775807">9.22e18</td>' in page.html
+    assert '<td class="num" title="143000">143\u202f000</td>' in page.html
+
+
+def test_a_long_name_breaks_after_its_underscores(browser: TestClient, session: Session) -> None:
+    make_checkpoint(session, make_run(session, name="anthonyrathe__fixed-whisperv2-flemish"))
+    page = read(browser, "/runs")
+    assert ">anthonyrathe_<wbr>_<wbr>fixed-whisperv2-flemish</a>" in page.html

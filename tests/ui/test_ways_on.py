@@ -131,7 +131,7 @@ def interrupted(session: Session) -> tuple[str, str]:
 def test_an_open_interruption_is_said_first_on_the_runs_and_on_its_run(browser: TestClient, session: Session) -> None:
     run, incident = interrupted(session)
     page = read(browser, "/runs")
-    assert "7b is interrupted: NCCL timeout on node7, 50 steps lost." in page.text
+    assert "‘7b’ is interrupted: NCCL timeout on node7, 50 steps lost." in page.text
     assert page.links["Look at it"] == f"/incidents/{incident}"
     assert "interrupted 3 h ago and not recovered" in read(browser, f"/runs/{run}").answer
 

@@ -14,7 +14,11 @@ ZERO_GAP = 26.0  # pixels between the place of zero and the start of a log axis
 
 @dataclass(frozen=True)
 class Axis:
-    """A mapping of values to pixels. On a log axis `zero_px` is the place of 0, apart from the scale."""
+    """A mapping of values to pixels. On a log axis `zero_px` is the place of 0, apart from the scale.
+
+    `whole`: its values are whole, such as steps, and so are its ticks. `blank`: no value has a place, and none is
+    invented: there is no tick.
+    """
 
     low: float
     high: float
@@ -22,6 +26,8 @@ class Axis:
     end_px: float
     log: bool = False
     zero_px: float | None = None
+    whole: bool = False
+    blank: bool = False
 
     def place(self, value: float) -> float | None:
         """The pixel of a value, or None where the axis has no place for it."""
@@ -37,24 +43,35 @@ class Axis:
 
     def ticks(self, wanted: int) -> list[tuple[float, float, str]]:
         """(value, pixel, label) of round values within the axis, and of zero where it is set apart."""
-        values = log_ticks(self.low, self.high, wanted) if self.log else nice_ticks(self.low, self.high, wanted)
-        step = values[1] - values[0] if len(values) > 1 and not self.log else 0.0
+        values = self._round_values(wanted)
+        step = values[1] - values[0] if len(values) > 1 else 0.0
+        step = 0.0 if self.log and step < 1 else step  # decimals are alike on a linear axis only
         placed = [(v, self.place(v), tick_text(v, step)) for v in values]
         if self.zero_px is not None:
             placed.insert(0, (0.0, self.zero_px, "0"))
         return [(v, px, text) for v, px, text in placed if px is not None]
 
+    def _round_values(self, wanted: int) -> list[float]:
+        if self.blank:
+            return []
+        values = log_ticks(self.low, self.high, wanted) if self.log else nice_ticks(self.low, self.high, wanted)
+        if not self.whole or all(value == round(value) for value in values):
+            return values
+        first, last = math.ceil(self.low), math.floor(self.high)
+        return nice_ticks(first, last, last - first)
 
-def make_axis(values: Sequence[float], start_px: float, end_px: float, *, log: bool, zero: bool = False) -> Axis:
-    """An axis over finite values. `zero` gives a log axis a place for the values that are 0."""
+
+def make_axis(values: Sequence[float], start_px: float, end_px: float, *, log: bool, steps: bool = False) -> Axis:
+    """An axis over finite values. One of `steps` has whole ticks, and where it is a log axis a place for 0."""
     usable = [v for v in values if math.isfinite(v) and (v > 0 or not log)]
     low, high = (min(usable), max(usable)) if usable else (1.0, 1.0)
     if low == high:
         low, high = _around(low, log)
     zero_px = None
-    if log and zero and any(v == 0 for v in values):
+    if log and steps and any(v == 0 for v in values):
         zero_px, start_px = start_px, start_px + math.copysign(ZERO_GAP, end_px - start_px)
-    return Axis(low, high, start_px, end_px, log, zero_px)
+    whole = steps and all(v == math.floor(v) for v in usable)
+    return Axis(low, high, start_px, end_px, log, zero_px, whole, blank=not usable)
 
 
 def _around(value: float, log: bool) -> tuple[float, float]:
@@ -88,9 +105,13 @@ def log_ticks(low: float, high: float, wanted: int) -> list[float]:
 
 
 def tick_text(value: float, step: float = 0.0) -> str:
-    """A tick as short as it can be said: 20k, 0.45, 1e−5. Decimals follow the distance between ticks."""
+    """A tick as short as it can be said: 20k, 0.45, 1e−5. Decimals follow the distance between ticks.
+
+    Ticks nearer than a short form tells apart (it has three digits) are written whole: 143 020, 143 040.
+    """
     if 10_000 <= abs(value) < 1e15 and value == round(value):
-        return filters.count(value).replace(" ", "")
+        told_apart = not step or step >= 10.0 ** (math.floor(math.log10(abs(value))) - 2)
+        return filters.count(value).replace(" ", "") if told_apart else filters.grouped(int(value))
     if step and 1e-4 <= step < 1:
         return filters.fixed(value, -math.floor(math.log10(step * 1.0001)))
     return filters.number(value, 3)

@@ -30,12 +30,20 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """One line. `muted` draws what was superseded; `colour` is a palette place (see `colour_of`)."""
+    """One line. `muted` draws what was superseded; `colour` is a palette place (see `colour_of`).
+
+    `label` is what is written at its end where that is not its name; '' where another line goes on from there.
+    """
 
     name: str
     points: tuple[Point, ...]
     colour: int = 0
     muted: bool = False
+    label: str | None = None
+
+    @property
+    def written(self) -> str:
+        return self.name if self.label is None else self.label
 
 
 @dataclass(frozen=True)

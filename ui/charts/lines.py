@@ -4,46 +4,23 @@ The stylesheet shows one of the two. Nothing here needs a script; hovering shows
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from markupsafe import Markup
 
 from ui import filters
-from ui.charts.axis import Axis, make_axis, thin_points
+from ui.charts.axis import make_axis, thin_points
 from ui.charts.data import Band, LineChart, Mark, Point, Series
-from ui.charts.labels import fit, spread, text_width
+from ui.charts.ends import end_labels, ends_early, ends_of
+from ui.charts.frame import NARROW, WIDE, Frame, Pixel, Size
+from ui.charts.labels import fit, text_width
 from ui.charts.markup import join, path_of, tag
 from ui.charts.signs import checkpoint_sign, mark_sign, marker
 
 DOTS_UP_TO = 60  # points of a line that get a sign each; of more, so many at most
 MARKS_UP_TO = 6  # marks with a written label; more keep their sign and title
 MARK_GAP = 7.0  # pixels between two checkpoint signs on the axis; nearer ones are drawn once
-
-
-@dataclass(frozen=True)
-class Size:
-    name: str
-    width: float
-    height: float
-    label_share: float
-    x_ticks: int
-
-
-WIDE = Size("wide", 720.0, 280.0, 0.3, 8)
-NARROW = Size("narrow", 343.0, 250.0, 0.28, 4)
-
-
-@dataclass(frozen=True)
-class Frame:
-    """The plot area in pixels with its two axes."""
-
-    left: float
-    right: float
-    top: float
-    bottom: float
-    x: Axis
-    y: Axis
 
 
 def line_chart(chart: LineChart) -> Markup:
@@ -81,6 +58,8 @@ def _in_words(line: Series, chart: LineChart) -> str:
 def _draw(chart: LineChart, size: Size) -> Markup:
     frame = _frame(chart, size)
     title_id, text_id = f"{chart.key}-{size.name}-t", f"{chart.key}-{size.name}-d"
+    thinned = [thin_points(line.points, max(50, round(frame.right - frame.left))) for line in chart.series]
+    stretches = [frame.unbroken(points) for points in thinned]
     linked = any(p.href for s in chart.series for p in s.points) or any(m.href for m in chart.marks)
     return tag(
         "svg",
@@ -89,8 +68,8 @@ def _draw(chart: LineChart, size: Size) -> Markup:
         _bands(chart.bands, frame),
         _grid(chart, frame, size),
         _marks(chart.marks, frame, size),
-        join([_line(line, index, chart, frame) for index, line in enumerate(chart.series)]),
-        _end_labels(chart, frame, size),
+        join([_line(at, chart, frame, *drawn) for at, drawn in enumerate(zip(thinned, stretches, strict=True))]),
+        end_labels(chart, frame, size, [part for parts in stretches for part in parts]),
         class_=f"chart {size.name}",
         viewBox=f"0 0 {size.width:.0f} {size.height:.0f}",
         role="group" if linked else "img",
@@ -103,12 +82,15 @@ def _frame(chart: LineChart, size: Size) -> Frame:
     top, bottom = (38.0 if _has_signs(chart.marks) else 26.0), size.height - 36.0
     y = make_axis(list(_heights(points)), bottom, top, log=chart.y_log)
     left = min(max([text_width(text) for _, _, text in y.ticks(5)] or [20.0]), 72.0) + 8.0
-    named = [line for line in chart.series if not line.muted]
-    widest = max([text_width(line.name) for line in named], default=0.0) if len(named) > 1 else 0.0
-    right = size.width - (min(widest, size.width * size.label_share) + 16.0 if widest else 12.0)
     xs = [p.x for p in points] + [b for band in chart.bands for b in (band.start, band.end)]
-    x = make_axis(xs, left + 6.0, right, log=chart.x_log, zero=True)
-    return Frame(left, right, top, bottom, x, y)
+    right = size.width - 12.0
+    x = make_axis(xs, left + 6.0, right, log=chart.x_log, steps=True)
+    whole = Frame(left, right, top, bottom, x, y)
+    beside = [text_width(line.written) for line, at in ends_of(chart, whole) if not ends_early(at, whole)]
+    if not beside:
+        return whole
+    right = size.width - min(max(beside), size.width * size.label_share) - 16.0
+    return replace(whole, right=right, x=replace(x, end_px=right))
 
 
 def _heights(points: list[Point]) -> Iterable[float]:
@@ -152,7 +134,9 @@ def _axis_break(frame: Frame) -> Markup:
 def _axis_names(chart: LineChart, frame: Frame, size: Size) -> list[Markup]:
     """The names of the axes; y says where it starts and whether it is logarithmic."""
     log = ", log scale" if chart.y_log else ""
-    start = f"{chart.y_label}{log}; axis starts at {filters.number(frame.y.low, 3)}"
+    nothing = "no value above 0" if chart.y_log else "no finite value"
+    begins = nothing if frame.y.blank else f"axis starts at {filters.number(frame.y.low, 3)}"
+    start = f"{chart.y_label}{log}; {begins}"
     x_name = f"{chart.x_label} (log scale)" if chart.x_log else chart.x_label
     return [
         tag("text", fit(start, size.width - 4), x=0, y=12, class_="name"),
@@ -205,13 +189,14 @@ def _marks(marks: tuple[Mark, ...], frame: Frame, size: Size) -> Markup:
     return join(parts)
 
 
-def _line(line: Series, index: int, chart: LineChart, frame: Frame) -> Markup:
-    columns = max(50, round(frame.right - frame.left))
-    points = thin_points(line.points, columns)
+def _line(
+    index: int, chart: LineChart, frame: Frame, points: tuple[Point, ...], stretches: Sequence[Sequence[Pixel]]
+) -> Markup:
+    """A line of the chart, of its points that the plot can show and their unbroken stretches in pixels."""
+    line = chart.series[index]
     style = f"c{line.colour % 7}{' muted' if line.muted else ''}"
     repeats = sum(other.colour == line.colour and not other.muted for other in chart.series[:index])
     dash = (None, "6 3", "2 3", "8 3 2 3")[min(repeats, 3)] if not line.muted else None
-    stretches = _unbroken(points, frame)
     parts = [tag("path", d=path_of(part), class_="line", stroke_dasharray=dash) for part in stretches if len(part) > 1]
     alone = {part[0] for part in stretches if len(part) == 1}
     shape = ("circle", "square", "triangle", "diamond")[min(repeats, 3)]
@@ -226,7 +211,7 @@ def signed_points(points: tuple[Point, ...], frame: Frame, alone: set[tuple[floa
     if len(points) <= DOTS_UP_TO:
         return list(points)
     odd = [point for point in points if point.y is not None and not math.isfinite(point.y)]
-    single = [point for point in points if _pixel(point, frame) in alone] if alone else []
+    single = [point for point in points if frame.pixel(point) in alone] if alone else []
     with_error = [point for point in points if point.error and filters.finite(point.y) is not None]
     return [*_some(odd), *_some(single), *_some(with_error), *_some([point for point in points if point.lent])]
 
@@ -235,27 +220,9 @@ def _some(points: list[Point]) -> list[Point]:
     return points[:: math.ceil(len(points) / DOTS_UP_TO)] if points else []
 
 
-def _unbroken(points: tuple[Point, ...], frame: Frame) -> list[list[tuple[float, float]]]:
-    """The stretches between gaps, in pixels. The place of zero on a log axis joins nothing."""
-    parts: list[list[tuple[float, float]]] = [[]]
-    for point in points:
-        at = _pixel(point, frame)
-        if at is None or (frame.x.log and point.x == 0):
-            parts += [[at], []] if at else [[]]
-        else:
-            parts[-1].append(at)
-    return [part for part in parts if part]
-
-
-def _pixel(point: Point, frame: Frame) -> tuple[float, float] | None:
-    height = filters.finite(point.y)
-    x, y = frame.x.place(point.x), frame.y.place(height) if height is not None else None
-    return None if x is None or y is None else (x, y)
-
-
 def _dot(point: Point, line: Series, chart: LineChart, frame: Frame, shape: str) -> Markup:
     """A point's sign with its title, its error bar, or the cross of a value that is not finite."""
-    at = _pixel(point, frame)
+    at = frame.pixel(point)
     title = f"{line.name}, {chart.x_label} {filters.number(point.x, 9)}: {filters.score(point.y, point.error)}"
     title += f", {point.lent}" if point.lent else ""
     if at is None:
@@ -281,33 +248,3 @@ def _error_bar(point: Point, x: float, frame: Frame) -> Markup:
 
 def _linked(href: str | None, inner: Markup) -> Markup:
     return tag("a", inner, href=href) if href else inner
-
-
-def _end_labels(chart: LineChart, frame: Frame, size: Size) -> Markup:
-    """Each line's name at its end, kept apart; a hair line leads from a label that had to move."""
-    ends = []
-    for line in chart.series:
-        last = next((at for at in (_pixel(point, frame) for point in reversed(line.points)) if at), None)
-        if last is not None and not line.muted:
-            ends.append((line, last))
-    if len(ends) < 2:
-        return Markup("")
-    parts = [_early_label(line, at, frame) for line, at in ends if _ends_early(at, frame)]
-    ends = [end for end in ends if not _ends_early(end[1], frame)]
-    heights = spread([at[1] for _, at in ends], frame.top, frame.bottom)
-    for (line, (x, y)), height in zip(ends, heights, strict=True):
-        name = fit(line.name, size.width - frame.right - 14)
-        lead = tag("path", d=f"M{x + 4:.1f} {y:.1f}L{frame.right + 9:.1f} {height:.1f}", class_="lead")
-        label = tag("text", tag("title", line.name), name, x=frame.right + 12, y=height + 4, class_="label")
-        parts.append(tag("g", lead, label, class_=f"c{line.colour % 7}"))
-    return join(parts)
-
-
-def _ends_early(at: tuple[float, float], frame: Frame) -> bool:
-    """Far from the right edge: a line over the whole plot to its label would look like data."""
-    return frame.right - at[0] > 0.2 * (frame.right - frame.left)
-
-
-def _early_label(line: Series, at: tuple[float, float], frame: Frame) -> Markup:
-    name = fit(line.name, frame.right - at[0])
-    return tag("text", tag("title", line.name), name, x=at[0] + 6, y=at[1] - 8, class_="label")

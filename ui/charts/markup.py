@@ -1,5 +1,7 @@
 """SVG elements as escaped markup. Presentation attributes and classes only: pages allow no inline style."""
 
+from collections.abc import Sequence
+
 from markupsafe import Markup, escape
 
 
@@ -25,6 +27,6 @@ def join(parts: list[Markup]) -> Markup:
     return Markup("").join(parts)
 
 
-def path_of(points: list[tuple[float, float]]) -> str:
+def path_of(points: Sequence[tuple[float, float]]) -> str:
     """The d of an open line through these points."""
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)

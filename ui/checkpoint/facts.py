@@ -9,6 +9,7 @@ from registry.ids import to_text
 from registry.lineage import Edge
 from registry.overview.briefs import Brief
 from registry.snapshots import flatten
+from registry.strict_json import canonical
 from registry.types import PieceName, Presence
 from ui import filters
 from ui.contexts import Fact
@@ -44,9 +45,14 @@ def facts_of(detail: CheckpointDetail, brief: Brief) -> tuple[Fact, ...]:
     if detail.milestone:
         facts.append(Fact("milestone", "kept for ever"))
     if detail.data_cursor is not None:
-        cursor = str(detail.data_cursor)
-        facts.append(Fact("data cursor", filters.middle(cursor, 60), cursor[:2000], mono=True))
+        text = filters.middle(_cursor_text(detail.data_cursor), 60)
+        facts.append(Fact("data cursor", text, canonical(detail.data_cursor)[:2000], mono=True))
     return tuple(facts)
+
+
+def _cursor_text(cursor: object) -> str:
+    """Where the data stood, in the names that the loader gave: offset 60, shard 3."""
+    return ", ".join(f"{path} {config_text(value)}".strip() for path, value in flatten(cursor))
 
 
 def piece_row(name: PieceName, piece: PieceSpec) -> PieceRow:

@@ -19,10 +19,10 @@ from registry.types import INT64_MAX
 from ui import filters
 from ui.contexts import Answer, Command
 from ui.contexts.restore import CopyRow, DrillLine, FitRow, RestoreBlock
+from ui.durations import EXPECTED, read_seconds
 from ui.words import grouped_steps
 
 _DEGREE: Final = re.compile(r"([a-z_]{1,20})\s*=\s*([0-9]{1,19})")
-LONGEST_RTO: Final = 1_000_000_000
 MOST_HOSTS: Final = 1_000
 SHOWN_DRILLS: Final = 10
 VERDICTS: Final = {
@@ -61,12 +61,9 @@ def read_question(layout: str, rto: str, hosts: str) -> tuple[Asked, list[str]]:
     if wrong:
         known = ", ".join(DEGREES)
         notices.append(f"‘{filters.middle(wrong, 40)}’ is no degree of a layout such as tp=4,pp=2,dp=8 ({known}).")
-    seconds = None
-    digits = re.sub(r"[\s\u202f,_]", "", rto)
-    if digits.isascii() and digits.isdigit() and 0 < int(digits[:20]) <= LONGEST_RTO:
-        seconds = float(digits)
-    elif digits:
-        notices.append(f"‘{filters.middle(rto, 40)}’ is no number of seconds: it was left out.")
+    seconds = read_seconds(rto)
+    if seconds is None and rto.strip():
+        notices.append(f"‘{filters.middle(rto, 40)}’ is no {EXPECTED.removeprefix('a ')}: it was left out.")
     names = tuple(dict.fromkeys(re.split(r"[\s,]+", hosts.strip())))[:MOST_HOSTS] if hosts.strip() else ()
     spec = LayoutSpec(**degrees) if degrees and not wrong else None
     return Asked(layout.strip(), rto.strip(), hosts.strip(), spec, seconds, names), notices

@@ -1,13 +1,12 @@
 """What a checkpoint page says first: what it is good for, where it lies, and the ways on."""
 
-from collections.abc import Sequence
-
 from registry.checkpoints.detail import CheckpointDetail
 from registry.ids import to_text
 from registry.incidents.suspicion import Suspicion
 from registry.overview.briefs import Brief
 from registry.overview.runs import SavedStep
 from registry.types import Presence, Resumability
+from registry.wording import listed
 from ui import filters
 from ui.contexts import Answer, Link
 from ui.links import address, segment
@@ -42,13 +41,9 @@ def _use(detail: CheckpointDetail) -> tuple[str, str]:
         case Resumability.WEIGHTS_ONLY:
             return "Weights only: good for evaluation and fine-tuning, not for resuming", "warn"
         case Resumability.INCOMPLETE:
-            return f"Incomplete: without {_listed(missing)}", "bad"
+            return f"Incomplete: without {listed(missing)}", "bad"
         case _:
-            return f"Whether it can be resumed is unknown: nobody said whether it has {_listed(unknown)}", "unknown"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+            return f"Whether it can be resumed is unknown: nobody said whether it has {listed(unknown)}", "unknown"
 
 
 def _where(brief: Brief) -> str:
@@ -56,8 +51,8 @@ def _where(brief: Brief) -> str:
     if not copies.tiers:
         return "no copy of its files is recorded"
     amount = "one copy" if len(copies.tiers) == 1 else "copies"
-    verified = f"verified on {_listed(copies.verified_tiers)}" if copies.verified_tiers else "never verified"
-    return f"{amount} on {_listed(copies.tiers)} storage, {verified}"
+    verified = f"verified on {listed(copies.verified_tiers)}" if copies.verified_tiers else "never verified"
+    return f"{amount} on {listed(copies.tiers)} storage, {verified}"
 
 
 def actions_of(detail: CheckpointDetail, before: SavedStep | None) -> tuple[Link, ...]:

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from registry.provenance.compare import ANOTHER_VERSION, Comparison
 from registry.provenance.composites import CapabilityComparison
 from registry.provenance.model_size import without_model
-from registry.provenance.score_changes import ScoreChanges
+from registry.provenance.score_changes import ScoreChanges, ScoreComparison
 from registry.provenance.suspects import MODEL_SIZE, standing_out
+from registry.wording import listed
 from ui import filters
 from ui.compare.scores import title_of
 from ui.contexts import Answer
+
+WORSE = ("regressed", "suspected")
+NAMED = 3  # of what moved, and of what changed together
 
 
 def compare_answer(found: Comparison | None) -> Answer:
@@ -18,21 +22,19 @@ def compare_answer(found: Comparison | None) -> Answer:
     if found is None:
         return Answer("Two checkpoints side by side: which scores really changed, and what else did.")
     scores = found.scores
-    fell = [each for each in scores.capabilities if each.verdict == "regressed"]
-    maybe = [each for each in scores.capabilities if each.verdict == "suspected"]
+    fell, single, maybe = _fallen(scores)
     rose = [each for each in scores.capabilities if each.verdict == "improved"]
-    single = [each for each in scores.scores if each.verdict == "regressed"]
     if fell:
         return Answer(f"{_moved(fell, 'fell')}; {_cause(found)}.", "bad", _also(rose, "rose"))
     if single:
-        names = _listed([each.benchmark for each in single])
+        names = listed((each.benchmark for each in single), NAMED)
         return Answer(
             f"{names} got worse, though no capability did as a whole; {_cause(found)}.", "bad", _also(rose, "rose")
         )
     if maybe:
         return Answer(f"{_moved(maybe, 'may have fallen')}; {_cause(found)}.", "warn", _also(rose, "rose"))
     if rose:
-        return Answer(f"{_moved(rose, 'rose')}; nothing fell beyond its uncertainty.", "good")
+        return Answer(f"{_moved(rose, 'rose')}; nothing fell beyond its uncertainty.", "good", _by_chance(scores))
     if found.lineage.same_weights:
         return _same_weights(found)
     if not scores.scores:
@@ -41,7 +43,35 @@ def compare_answer(found: Comparison | None) -> Answer:
         )
     if all(each.verdict == "not_comparable" for each in scores.scores):
         return Answer("The scores cannot be compared: they were evaluated in different ways.", "unknown")
-    return Answer("No score changed beyond its uncertainty.", "plain", _cause_alone(found))
+    noise = _by_chance(scores)
+    return Answer("No score changed beyond its uncertainty.", "plain", f"{noise} {_cause_alone(found)}".strip())
+
+
+Fallen = tuple[list[CapabilityComparison], list[ScoreComparison], list[CapabilityComparison]]
+
+
+def _fallen(scores: ScoreChanges) -> Fallen:
+    """Capabilities that fell, single benchmarks that did, and capabilities that may have."""
+    by_verdict = {name: [each for each in scores.capabilities if each.verdict == name] for name in WORSE}
+    single = [each for each in scores.scores if each.verdict == "regressed"]
+    return by_verdict["regressed"], single, by_verdict["suspected"]
+
+
+def speaks_of_a_fall(scores: ScoreChanges) -> bool:
+    """Whether the first sentence says that something fell or may have: only then is a cause of it looked for.
+
+    A single benchmark that is suspected is among many what chance makes.
+    """
+    return any(_fallen(scores))
+
+
+def _by_chance(scores: ScoreChanges) -> str:
+    """Of suspected benchmarks that the first sentence does not call fallen, why it does not."""
+    amount = sum(each.verdict == "suspected" for each in scores.scores)
+    if not amount:
+        return ""
+    lower = f"{filters.plural(amount, 'benchmark')} of {filters.grouped(len(scores.scores))}"
+    return f"{lower} {'is' if amount == 1 else 'are'} suspected below: by chance alone some would be."
 
 
 def scores_answer(scores: ScoreChanges) -> Answer:
@@ -56,7 +86,7 @@ def scores_answer(scores: ScoreChanges) -> Answer:
         return Answer(f"{_moved(fall, 'falls')}.", "bad", rise)
     if single:
         verb = "gets" if len(single) == 1 else "get"
-        return Answer(f"{_listed(single)} {verb} worse, though no capability does as a whole.", "bad", rise)
+        return Answer(f"{listed(single, NAMED)} {verb} worse, though no capability does as a whole.", "bad", rise)
     if maybe:
         return Answer(f"{_moved(maybe, 'may fall')}.", "warn", rise)
     if rise:
@@ -82,22 +112,17 @@ def _same_weights(found: Comparison) -> Answer:
 
 def _moved(rows: Sequence[CapabilityComparison], verb: str) -> str:
     parts = []
-    for place, each in enumerate(sorted(rows, key=lambda row: row.delta / (row.stderr or math.inf))[:3]):
+    for place, each in enumerate(sorted(rows, key=lambda row: row.delta / (row.stderr or math.inf))[:NAMED]):
         name = title_of(each.capability) if place == 0 else title_of(each.capability).lower()
         amount = filters.in_points(each.delta, each.stderr, signed=False)
         if each.capability == "lm":  # perplexities are compared as logarithms, which have no points
             amount = f"{filters.number(abs(each.delta), 2)} in −ln of perplexity"
         parts.append(f"{name} {verb} {amount}" if place == 0 else f"{name} {amount}")
-    return _listed(parts)
+    return listed(parts)
 
 
 def _also(rows: Sequence[CapabilityComparison], verb: str) -> str:
     return f"{_moved(rows, verb)}." if rows else ""
-
-
-def _listed(names: Sequence[str]) -> str:
-    names = [*names[:3], f"{len(names) - 3} others"] if len(names) > 3 else list(names)
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _cause(found: Comparison) -> str:
@@ -105,7 +130,7 @@ def _cause(found: Comparison) -> str:
     first = next(iter(standing_out(found.suspects)), None)
     if first is None:
         return "no change stands out" if found.suspects else "no recorded change explains it"
-    named = filters.middle(_listed(first.changes), 80)
+    named = filters.middle(listed(first.changes, NAMED), 80)
     if first.changes == ("data_version",):
         data = found.data_changes
         return f"another data version ({data.baseline} → {data.candidate}) is the first suspect"

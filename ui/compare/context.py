@@ -7,7 +7,7 @@ from registry.ids import to_text
 from registry.provenance.compare import Comparison
 from registry.provenance.suspects import Suspect
 from ui import filters
-from ui.compare.answer import compare_answer
+from ui.compare.answer import compare_answer, speaks_of_a_fall
 from ui.compare.changes import (
     change_row,
     code_words_of,
@@ -42,7 +42,7 @@ def compare_context(
     scores = found.scores.scores
     shown = scores if every else leading(scores)
     rows = tuple(score_row(each, table) for each in shown)
-    capabilities = tuple(capability_row(each) for each in found.scores.capabilities)
+    capabilities = tuple(capability_row(each, table) for each in found.scores.capabilities)
     here = {"baseline": typed[0], "candidate": typed[1]}
     config = [change_row(each) for each in found.config_changes if each.kind != "inert"]
     return CompareContext(
@@ -64,7 +64,7 @@ def compare_context(
         environment_changes=tuple(change_row(each) for each in found.environment_changes),
         environment_words=environment_words_of(found),
         lineage=grouped_steps(_sentence(found.lineage_why)),
-        suspects=tuple(_suspect_row(each) for each in found.suspects),
+        suspects=tuple(_suspect_row(each) for each in found.suspects) if speaks_of_a_fall(found.scores) else (),
         log=tuple(
             CommitRow(each.commit[:12], datetime.fromtimestamp(each.at, UTC), each.subject)
             for each in found.code_changes.log[:SHOWN_COMMITS]
@@ -123,7 +123,12 @@ def _suspect_row(each: Suspect) -> SuspectRow:
 
 
 def _search_for(found: Comparison) -> dict[str, str] | None:
-    """What a search for the checkpoint after which it fell would ask: the benchmark that fell most surely."""
+    """What a search for the checkpoint after which it fell would ask: the benchmark that fell most surely.
+
+    None where nothing is said to have fallen.
+    """
+    if not speaks_of_a_fall(found.scores):
+        return None
     first = next((each for each in found.scores.scores if each.verdict in ("regressed", "suspected")), None)
     if first is None or found.baseline.project != found.candidate.project:
         return None

@@ -9,6 +9,7 @@ from registry.evals.project_table import ProjectTable
 from registry.provenance.composites import CapabilityComparison
 from registry.provenance.score_changes import ScoreComparison
 from ui import filters
+from ui.benchmark_counts import counted
 from ui.contexts.compare import VerdictRow
 
 MOVED = ("regressed", "suspected", "improved")
@@ -92,11 +93,11 @@ def _raw_size(value: float | None, scale: str) -> str:
     return filters.fixed(value * 100, 1) if scale == "fraction" else filters.number(value, 2)
 
 
-def capability_row(each: CapabilityComparison) -> VerdictRow:
+def capability_row(each: CapabilityComparison, table: ProjectTable) -> VerdictRow:
     points = each.capability != "lm"  # perplexities are compared as logarithms, which have no points
     return VerdictRow(
         name=title_of(each.capability),
-        metric=filters.plural(len(each.benchmarks), "benchmark") + ("" if points else ", −ln of perplexity"),
+        metric=counted(each.benchmarks, table) + ("" if points else ", −ln of perplexity"),
         baseline=filters.fixed(each.baseline * 100, 1) if points else filters.number(each.baseline),
         candidate=filters.fixed(each.candidate * 100, 1) if points else filters.number(each.candidate),
         delta=each.delta,

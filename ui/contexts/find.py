@@ -90,6 +90,7 @@ class FindContext:
     examples: tuple[Link, ...] = ()
     csv_href: str | None = None
     as_filter: Link | None = None
+    keep_links: tuple[Link, ...] = ()  # where the answer is over several projects: the question in one of them
     empty: tuple[Command, ...] = ()  # how to fill a registry without checkpoints
     populations: tuple[Link, ...] = ()  # whom percentiles may be among
     strongest: tuple[StrongestRow, ...] = ()  # at each capability, where nothing was asked

@@ -49,6 +49,7 @@ class RollbackContext:
     alias_choices: tuple[Link, ...]
     subject: Link | None
     fields: dict[str, str]
+    run_names: dict[str, str] = field(default_factory=dict)  # each as it is told apart from the others here
     watch_choices: tuple[str, ...] = ()
     onset: tuple[Fact, ...] = ()
     plot: Plot | None = None

@@ -20,6 +20,7 @@ from registry.search.conditions import (
     FieldCondition,
     StandingCondition,
 )
+from registry.wording import listed
 from ui import filters
 from ui.charts import colour_of
 from ui.contexts import Chip, Link
@@ -31,11 +32,6 @@ SHOWN_PROJECTS = 5  # that a query leaves out
 UNNAMED = ", recorded without a metric"
 SHOWN_BENCHMARKS = 4  # of each capability; the title names all
 SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠"}
-
-
-def listed(names: Sequence[str]) -> str:
-    """One, two and three."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def chips_of(conditions: Sequence[Condition]) -> tuple[Chip, ...]:
@@ -188,8 +184,6 @@ def resolved_of(resolved: Mapping[str, str | None], left_out: Mapping[str, Seque
 
 
 def _without(each: LeftOut) -> str:
-    shown = [*each.projects[:SHOWN_PROJECTS]]
-    if more := len(each.projects) - len(shown):
-        shown.append(f"{filters.grouped(more)} more")
+    shown = listed(each.projects, SHOWN_PROJECTS)
     one, scores = len(each.projects) == 1, listed([short_name(text) for text in each.scores])
-    return f"{listed(shown)} {'has' if one else 'have'} {scores} only and {'is' if one else 'are'} left out."
+    return f"{shown} {'has' if one else 'have'} {scores} only and {'is' if one else 'are'} left out."

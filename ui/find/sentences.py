@@ -14,10 +14,10 @@ from registry.search.conditions import (
     StandingCondition,
 )
 from registry.search.words import VERY
-from registry.wording import was
+from registry.wording import listed, was
 from ui import filters
 from ui.contexts import Answer
-from ui.find.found import SIGNS, chip, listed
+from ui.find.found import SIGNS, chip
 
 
 def answer_of(found: SearchAnswer, limit: int) -> Answer:

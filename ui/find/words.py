@@ -100,6 +100,14 @@ def _asked_instead(found: SearchAnswer, q: str, project: str | None) -> tuple[Li
     )
 
 
+def _keep_links(found: SearchAnswer, q: str, blank: Mapping[str, Any]) -> tuple[Link, ...]:
+    """Of an answer over several projects, the question in each that is in it: what is kept belongs to a project."""
+    if blank["project"] or len(blank["projects"]) < 2:
+        return ()
+    names = dict.fromkeys(each.checkpoint.project for each in found.results)
+    return tuple(Link(name, address("/find", q=q, project=name) + "#keep") for name in names)
+
+
 def _answered(
     session: Session,
     found: SearchAnswer,
@@ -125,6 +133,7 @@ def _answered(
         loosen=loosen_of(found),
         loosen_links=_asked_instead(found, q, blank["project"]),
         as_filter=as_filter(understood.conditions, blank["project"]),
+        keep_links=_keep_links(found, q, blank),
         examples=() if found.results else examples,
         **blank,
     )

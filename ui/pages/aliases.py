@@ -17,11 +17,13 @@ from registry.aliases import (
     get_alias,
     list_aliases,
     move_alias,
+    not_the_last,
     roll_back_alias,
     rollback_target,
 )
 from registry.aliases.named import find_named_checkpoint
 from registry.errors import Conflict, RegistryError
+from registry.evals.project_table import read_project_table
 from registry.ids import from_text, to_text
 from registry.overview.briefs import Brief, read_briefs
 from registry.projects import ProjectRow, find_project, list_projects
@@ -151,13 +153,14 @@ def _show(
     may_force: bool = False,
 ) -> HTMLResponse:
     try:
-        current_id = get_alias(session, project.id, name).checkpoint_id
+        row = get_alias(session, project.id, name)
+        current_id, behind = row.checkpoint_id, not_the_last(session, [row]).get((project.id, name), "")
         history = alias_history(session, project.id, name)
         back_id = rollback_target(session, project.id, name) or 0
     except AliasNotFound:
         if not to:
             raise
-        current_id, history, back_id = 0, [], 0
+        current_id, behind, history, back_id = 0, "", [], 0
     proposed_id = from_text(to.strip()) or 0
     ids = {
         current_id,
@@ -175,11 +178,12 @@ def _show(
     changes = (
         score_changes(session, current.id, proposed.id) if current and proposed and current.id != proposed.id else None
     )
-    rows = tuple(capability_row(each) for each in changes.capabilities) if changes else ()
+    table = read_project_table(session, [project.id])
+    rows = tuple(capability_row(each, table) for each in changes.capabilities) if changes else ()
     context = AliasContext(
         project=project.name,
         name=name,
-        answer=_answer(project.name, name, current),
+        answer=_answer(project.name, name, current, behind),
         current=ref_of(current) if current else None,
         proposed=ref_of(proposed) if proposed else None,
         consequence=_consequence(project.name, name, current, proposed) if proposed else "",
@@ -209,7 +213,7 @@ def _may_write(caller: Caller) -> bool:
     return True
 
 
-def _answer(project: str, name: str, current: Brief | None) -> Answer:
+def _answer(project: str, name: str, current: Brief | None, behind: str) -> Answer:
     if current is None:
         return Answer(f"{project}/{name} does not exist yet; the first move makes it.", "unknown")
     tone, state = "plain", ""
@@ -217,6 +221,8 @@ def _answer(project: str, name: str, current: Brief | None) -> Answer:
         tone, state = "bad", f", which is {current.state}"
     elif current.superseded:
         tone, state = "warn", ", which a newer attempt of that run has superseded"
+    elif behind:
+        tone, state = "warn", f": {behind}"
     return Answer(
         f"{project}/{name} points at step {filters.grouped(current.step)} of "
         f"{filters.middle(current.run_name, 60)}{state}.",

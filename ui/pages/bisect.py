@@ -93,7 +93,7 @@ def _context(found: BisectAnswer, refs: dict[int, CheckpointRef]) -> BisectConte
         )
     sure = found.gap.probability >= 0.95
     return BisectContext(
-        answer=Answer(_sentence(found), "bad" if sure else "plain"),
+        answer=Answer(_sentence(found), "plain" if not sure else "bad" if found.is_proven else "warn"),
         good=refs[found.good.id],
         bad=refs[found.bad.id],
         target=found.target.name,
@@ -131,8 +131,8 @@ def _context(found: BisectAnswer, refs: dict[int, CheckpointRef]) -> BisectConte
 
 
 def _sentence(found: BisectAnswer) -> str:
-    """The domain's words, with the run that both ends belong to named once, and no probability of everything."""
-    words = f"{found.why[0].upper()}{found.why[1:]}.".replace("of 100.0%", "of over 99.9%")
+    """The domain's words, with the run that both ends belong to named once."""
+    words = f"{found.why[0].upper()}{found.why[1:]}."
     run, other = found.gap.after.run, found.gap.before.run
     if run.id == other.id:
         name = re.escape(run.name)

@@ -41,7 +41,7 @@ def records_page(session: SessionDep, viewer: ViewerDep, after: str = "") -> HTM
     if not rows:
         answer = Answer("No answer has been kept yet.")
         command = Command(
-            "Compare, Roll back and Find have a button that keeps their answer. From a program:",
+            "Compare, Roll back and, in one project, Find have a button that keeps their answer. From a program:",
             'client.record_decision("compare", {"baseline": ID, "candidate": ID}, note="why")',
             "command",
         )

@@ -52,6 +52,7 @@ def rollback_page(request: Request, fields: FieldsDep, session: SessionDep, view
     run_id = asked.run_id or run_of(answer)
     metrics = metrics_of_run(session, asked.project_id, run_id) if run_id else []
     briefs = read_briefs(session, _named(answer))
+    table = read_project_table(session, [asked.project_id])
     context = rollback_context(
         answer,
         briefs,
@@ -59,8 +60,9 @@ def rollback_page(request: Request, fields: FieldsDep, session: SessionDep, view
         days={"after": shown_day(asked.after), "before": shown_day(asked.before)},
         errors={**asked.errors, **errors},
         subject=subject_of(session, asked),
-        watch_choices=watch_choices_of(metrics, read_project_table(session, [asked.project_id])),
+        watch_choices=watch_choices_of(metrics, table),
         more=_more(fields, answer),
+        table=table,
         alias_choices=alias_links(session, viewer.caller, asked.alias),
         run_choices=run_links(session, viewer.caller, asked.run_id),
     )

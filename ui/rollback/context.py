@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 
+from registry.evals.project_table import ProjectTable
 from registry.ids import to_text
 from registry.overview.briefs import Brief
 from registry.recovery.answers import RollbackAnswer
 from registry.recovery.eligible import IN_WORDS, LOOSEN
+from registry.wording import listed
 from ui import filters
+from ui.benchmark_counts import counted
 from ui.contexts import Answer, CheckpointRef, Fact, Link
 from ui.contexts.rollback import ExcludedGroup, RollbackContext
 from ui.links import address
@@ -24,7 +27,8 @@ LOOSER = {
     "condition": "loosen what is asked ‘Also, in words’",
     "unscored": "evaluate the newest checkpoints as the others were, or watch nothing",
     "p_bad": "evaluate the newest of them again, or watch nothing",
-    "rto": "allow more time in ‘Restore within’, or record the sizes of the copies",
+    "size": "record the sizes of the copies, or leave ‘Restore within’ empty",
+    "rto": "allow more time in ‘Restore within’",
 }
 
 
@@ -38,12 +42,13 @@ def rollback_context(
     subject: Link,
     watch_choices: tuple[str, ...],
     more: Link | None,
+    table: ProjectTable,
     alias_choices: tuple[Link, ...],
     run_choices: tuple[Link, ...],
 ) -> RollbackContext:
     """Everything that the page shows. `briefs` holds every checkpoint that the answer names.
 
-    `days` are the fields that a form shows as a day, '' where they are none.
+    `days` are the fields that a form shows as a day, '' where they are none; `table`: the project's benchmark table.
     """
     used = terms_of(answer)
     good = answer.last_known_good
@@ -51,6 +56,7 @@ def rollback_context(
     common = common_reasons(answer.candidates)
     return RollbackContext(
         answer=_answer(answer),
+        run_names=filters.apart((brief.run_name for brief in briefs.values()), 44),
         run_choices=run_choices,
         alias_choices=alias_choices,
         subject=subject,
@@ -65,7 +71,7 @@ def rollback_context(
         candidates=tuple(candidate_row(each, used, briefs, newest, common) for each in answer.candidates),
         common_reasons=tuple(long_spans(grouped_steps(text)) for text in common),
         term_names=tuple(name for _, name, _ in used),
-        score_of=_score_of(answer),
+        score_of=_score_of(answer, table),
         served=served_row(answer, used, briefs),
         excluded=_excluded(answer, briefs),
         excluded_counts=tuple(
@@ -83,13 +89,14 @@ def rollback_context(
     )
 
 
-def _score_of(answer: RollbackAnswer) -> Fact | None:
+def _score_of(answer: RollbackAnswer, table: ProjectTable) -> Fact | None:
     names = answer.judged_by
     if not names:
         return None
-    few = names[0] if len(names) == 1 else f"the mean of {', '.join(names[:-1])} and {names[-1]}"
-    what = few if len(names) <= NAMED_UP_TO else f"the mean over {len(names)} benchmarks"
-    told = f"A score is {what}, in points: 0 is guessing, 100 perfect. ‘Surely’ means with a confidence of 95%."
+    few = names[0] if len(names) == 1 else f"the mean of {listed(names)}"
+    what = few if len(names) <= NAMED_UP_TO else f"the mean over {counted(names, table)}"
+    parts = ", the parts of one counted as one" if what.endswith("parts)") else ""
+    told = f"A score is {what}{parts}, in points: 0 is guessing, 100 perfect. ‘Surely’ means with a confidence of 95%."
     return Fact("score", told, ", ".join(names))
 
 

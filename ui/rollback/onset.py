@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from registry.ids import to_text
 from registry.overview.briefs import Brief
 from registry.recovery.answers import RollbackAnswer, SpikeFound, WatchedOnset
+from registry.recovery.spikes import Spike
+from registry.wording import listed
 from ui import filters
 from ui.charts import Band, LineChart, Mark, Point, Series, colour_of
 from ui.charts.thin import thin_indexes
@@ -25,28 +27,35 @@ def spike_facts(found: SpikeFound | None) -> tuple[Fact, ...]:
     spike = found.spike
     facts = [
         Fact("steps", f"{filters.grouped(spike.from_step)} to {filters.grouped(spike.to_step)}"),
-        Fact("loss", f"{filters.number(spike.level, 3)} to {filters.number(spike.peak, 3)}", found.curve),
+        Fact("loss", _height(spike), found.curve),
         Fact("shape", spike.shape),
         Fact("came back", "by itself" if spike.recovered else "not yet"),
     ]
-    if found.rewind_to is not None:
+    if found.skip:
         skipped = ", ".join(f"{filters.grouped(start)} to {filters.grouped(end)}" for start, end in found.skip)
         facts.append(Fact("data to skip", f"steps {skipped}"))
     return tuple(facts)
+
+
+def _height(spike: Spike) -> str:
+    """From the level before to the peak; 'not finite' where either is no number."""
+    ends = [f"{filters.number(each, 3)}" if math.isfinite(each) else "not finite" for each in (spike.level, spike.peak)]
+    return " to ".join(dict.fromkeys(ends))
 
 
 def new_attempt(found: SpikeFound | None) -> Command | None:
     """What the new attempt sends, so that the run remembers what it left out, and why."""
     if found is None or found.attempt is None:
         return None
-    run = to_text(found.rewind_to.run.id) if found.rewind_to is not None else ""
     body = json.dumps(found.attempt, ensure_ascii=False)
     text = (
-        f"curl -X POST $CAIRN_URL/api/v1/runs/{run}/attempts \\\n"
+        f"curl -X POST $CAIRN_URL/api/v1/runs/{to_text(found.run_id)}/attempts \\\n"
         '  -H "Authorization: Bearer $CAIRN_TOKEN" -H "Content-Type: application/json" \\\n'
         f"  -d '{body}'"
     )
-    return Command("The new attempt says what it loads, which data it skips, and why:", text)
+    says = ["what it loads" if found.rewind_to is not None else "that it starts again"]
+    says += ["which data it skips"] if found.skip else []
+    return Command(f"The new attempt says {listed([*says, 'why'])}:", text)
 
 
 def onset_facts(watched: WatchedOnset | None) -> tuple[Fact, ...]:

@@ -24,6 +24,7 @@ from registry.search.parser import read_query
 from registry.search.query import capability_resolver
 from registry.tokens import Caller
 from ui import filters
+from ui.durations import EXPECTED, read_seconds
 
 MODES = ("training", "production")
 # The fields as the form calls them.
@@ -125,7 +126,7 @@ def read_question(session: Session, caller: Caller, fields: dict[str, str]) -> A
         mode=mode,
         watch=_watch(fields["watch"]),
         step=_whole(fields, "step", errors),
-        rto_seconds=_whole(fields, "rto", errors),
+        rto_seconds=_seconds(fields, "rto", errors),
         conditions=conditions,
         after=_day(fields, "after", errors),
         before=_day(fields, "before", errors),
@@ -159,6 +160,13 @@ def _whole(fields: dict[str, str], name: str, errors: dict[str, str]) -> int | N
         errors[name] = "expected a whole number"
         return None
     return int(digits)
+
+
+def _seconds(fields: dict[str, str], name: str, errors: dict[str, str]) -> float | None:
+    seconds = read_seconds(fields[name])
+    if seconds is None and fields[name]:
+        errors[name] = f"expected {EXPECTED}"
+    return seconds
 
 
 def _day(fields: dict[str, str], name: str, errors: dict[str, str]) -> datetime | None:

@@ -9,7 +9,7 @@ from registry.evals.catalogue import catalogue
 from registry.evals.project_table import ProjectTable
 from registry.ids import to_text
 from registry.overview.briefs import read_briefs
-from registry.overview.runs import RunOverview, list_run_overviews
+from registry.overview.runs import list_run_overviews
 from registry.overview.scores import MetricName
 from registry.overview.starts import TO_SERVE, TO_TRAIN, has_way_back
 from registry.projects import list_projects
@@ -56,15 +56,10 @@ def alias_links(session: Session, caller: Caller, chosen: str | None) -> tuple[L
 def run_links(session: Session, caller: Caller, chosen: int | None) -> tuple[Link, ...]:
     page = list_run_overviews(session, project_ids=caller.project_ids, limit=12)
     own = [] if chosen is None or any(run.id == chosen for run in page.rows) else [get_run(session, chosen)]
-    links = [Link(filters.middle(run.name, 40), address("/rollback", run=to_text(run.id)), True) for run in own]
-    return (*links, *_links_of(page.rows, chosen))
-
-
-def _links_of(rows: Sequence[RunOverview], chosen: int | None) -> tuple[Link, ...]:
+    found = {run.id: run.name for run in own} | {run.id: run.name for run in page.rows if run.checkpoints}
+    short = filters.apart(found.values(), 40)
     return tuple(
-        Link(filters.middle(run.name, 40), address("/rollback", run=to_text(run.id)), run.id == chosen)
-        for run in rows
-        if run.checkpoints
+        Link(short[name], address("/rollback", run=to_text(run_id)), run_id == chosen) for run_id, name in found.items()
     )
 
 

@@ -41,12 +41,11 @@ def attempt_row(
     """`is_followed`: another attempt went on from it, so that it does not run, whatever was said last."""
     point = attempt.resumed_from
     loaded = briefs.get(point.checkpoint_id) if point and point.checkpoint_id else None
-    words = "from scratch" if point is None else f"step {filters.grouped(point.step)}, not registered"
     return AttemptRow(
         number=attempt.number,
         state=_state(attempt, is_followed),
         resumed_from=ref_of(loaded) if loaded else None,
-        resumed_words=words if not attempt.restart or attempt.number == 1 else "started over",
+        resumed_words=_loaded_words(attempt),
         started_at=attempt.started_at,
         ended_at=attempt.ended_at,
         last_step=progress.reached_step,
@@ -60,6 +59,15 @@ def attempt_row(
         skips=tuple(attempt.skip),
         changes=attempt.changes or "",
     )
+
+
+def _loaded_words(attempt: Attempt) -> str:
+    """Where no checkpoint is known: a start from scratch only where somebody said so."""
+    if attempt.resumed_from is not None:
+        return f"step {filters.grouped(attempt.resumed_from.step)}, not registered"
+    if attempt.restart:
+        return "from scratch" if attempt.number == 1 else "started over"
+    return "not said"
 
 
 def _state(attempt: Attempt, is_followed: bool) -> str:

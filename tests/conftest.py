@@ -10,12 +10,16 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
 from sqlalchemy.orm import Session
 
 from registry.db import Database
 from tests.databases import BACKENDS, fresh_database, postgresql_server, rolled_back
 
 os.environ.setdefault("XDG_RUNTIME_DIR", "/tmp")
+for name in ("http_proxy", "https_proxy", "all_proxy"):  # whatever a test calls is on this machine
+    os.environ.pop(name, None)
+    os.environ.pop(name.upper(), None)
 
 # The same examples each time, and none too slow: whether the suite passes says something of the code and not of chance.
 # To look for new ones: HYPOTHESIS_PROFILE=default, or --hypothesis-seed=1.
@@ -27,6 +31,10 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],  # of a busy machine
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "cairn"))
+if hypothesis.settings().derandomize:
+    # It also tries constants of all our modules that are loaded by then: which those are, the tests before say.
+    assert callable(providers._get_local_constants)
+    providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ ALLOWED: dict[str, dict[str, tuple[str, ...]]] = {
 
 # The rooms of the domain, the lowest first: a room imports from those before it.
 LAYERS = (
-    "errors known_ids types wording",
+    "errors json_places known_ids names sqlite_file types wording",
     "config db ids layout strict_json",
     "keyset models",
     "array_literals",
@@ -63,6 +63,7 @@ RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms.split(
 UPWARDS = {
     ("runs", "registry.trackers.links"): "a tracker's address is kept without a password",
     ("filters", "registry.evals.project_table"): "a project's benchmark table knows a benchmark's first metric",
+    ("filters", "registry.evals.scales"): "and what its scale can hold",
     ("filters", "registry.evals.catalogue"): "the shipped table says which capabilities there are",
     ("checkpoints", "registry.evals.scores"): "a registration carries scores",
     ("checkpoints", "registry.evals.score_series"): "and they have series",

@@ -1,5 +1,6 @@
 """`cairn-server` as a process of its own: what a start leaves, what a kill cannot take, what a mistake says."""
 
+import contextlib
 import json
 import os
 import re
@@ -22,6 +23,7 @@ import urllib3
 from sqlalchemy import make_url
 
 from api.opening import open_database
+from api.server import where_the_token_lies
 from migrations import HEAD
 from registry.config import BadSetting, default_home, read_settings
 from tests.client.until import until
@@ -104,8 +106,29 @@ def serving(home: Home) -> Iterator[Service]:
             _wait_until_ready(process, port, log)
             yield Service(process, port, log, home.admin_token)
         finally:
+            workers = _children_of(process.pid) if process.poll() is None else []
             process.kill()
+            for each in workers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
             process.wait(60)
+            until(lambda: not any(is_running(each) for each in workers))
+
+
+def _children_of(parent: int) -> list[int]:
+    """The worker beside a service, which would hold the database for a moment longer than that."""
+    found: list[int] = []
+    for each in Path(f"/proc/{parent}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # a thread that has just ended
+            found += map(int, each.read_text().split())
+    return found
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def _wait_until_ready(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
@@ -315,6 +338,20 @@ def test_a_mistake_is_one_line_and_no_traceback(
     assert said in told[0]
     assert PASSWORD not in done.stderr + done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_a_start_says_where_a_token_lies_only_where_it_does(tmp_path: Path) -> None:
+    home = fresh_home(tmp_path)
+    settings = read_settings({"CAIRN_HOME": str(home.folder)})
+    database = open_database(settings)
+    assert where_the_token_lies(settings, database) == f"The admin token lies in {settings.admin_token_file}"
+    settings.admin_token_file.unlink()
+    told = where_the_token_lies(settings, database)
+    assert told.startswith(f"No token of this registry lies in {settings.admin_token_file}.")
+    assert "`cairn-server token create NAME --scope admin`" in told
+    settings.admin_token_file.write_text("of another registry")
+    assert where_the_token_lies(settings, database) == told
+    database.dispose()
 
 
 def test_a_port_that_is_taken_ends_the_service_with_a_reason(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tests.frameworks.service import address, running_service
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
 ROOT = Path(__file__).parents[2]
-KILLED = -9
+FAILED, KILLED = 1, -9
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def train(script: str, tmp_path: Path, **asked: Any) -> int:
     asked = {"folder": str(tmp_path / "out"), **asked}
     command = [sys.executable, str(ROOT / "tests" / "frameworks" / script), json.dumps(asked)]
     done = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode in (0, KILLED), done.stderr[-3000:]
+    assert done.returncode in (0, FAILED if "fail_at" in asked else KILLED), done.stderr[-3000:]
     assert "could not record" not in done.stderr, done.stderr[-3000:]
     return done.returncode
 
@@ -61,6 +61,24 @@ def recorded(client: Client) -> dict[tuple[int, int], Checkpoint]:
 
 def run_of(client: Client) -> Run:
     return client.find_run("llm", "tiny")
+
+
+def by_hand(tmp_path: Path, step: int) -> tuple[Any, Any, Any]:
+    """The callback, and what a Trainer hands over, without a Trainer."""
+    from cairn.callbacks.transformers import CairnCallback
+
+    args = SimpleNamespace(
+        to_dict=dict, push_to_hub=False, hub_model_id=None, output_dir=str(tmp_path), load_best_model_at_end=False
+    )
+    state = SimpleNamespace(global_step=step, is_world_process_zero=True, best_model_checkpoint=None)
+    return CairnCallback("llm", "tiny", capture=False), args, state
+
+
+def kept_of_kind(tmp_path: Path, kind: str) -> list[dict[str, Any]]:
+    """What the spools of this process hold once it has ended with nobody listening."""
+    engine.shut_down(120)
+    folders = spool_folders(tmp_path / "spool")
+    return [each.record for one in folders for each in Backlog(one).records() if each.record["kind"] == kind]
 
 
 def test_a_trainer_that_was_killed_and_resumed(client: Client, tmp_path: Path) -> None:
@@ -105,22 +123,37 @@ def test_the_best_model_is_evaluated_as_what_it_is(client: Client, tmp_path: Pat
     assert [step for step, values in finals.items() if values] == [best]
 
 
+def test_a_trainer_that_fails_is_a_failed_attempt_with_its_evaluations(client: Client, tmp_path: Path) -> None:
+    """One of a step that was not saved is a point of a curve, also where training never comes to its end."""
+    assert train("train_transformers.py", tmp_path, steps=8, save_steps=4, fail_at=5) == FAILED
+    assert list(recorded(client)) == [(1, 4)]
+    (attempt,) = client.list_attempts(run_of(client))
+    assert attempt.state == "failed"
+    (evaluated,) = client.read_series(run_of(client), "eval/loss")
+    assert evaluated.steps == (2,)
+
+
 def test_an_evaluation_of_what_was_resumed_goes_to_the_checkpoint_of_the_earlier_execution(
     service: dict[str, str], tmp_path: Path
 ) -> None:
-    from cairn.callbacks.transformers import CairnCallback
-
-    args = SimpleNamespace(
-        to_dict=dict, push_to_hub=False, hub_model_id=None, output_dir=str(tmp_path), load_best_model_at_end=False
-    )
-    state = SimpleNamespace(global_step=4, is_world_process_zero=True, best_model_checkpoint=None)
-    callback = CairnCallback("llm", "tiny", capture=False)
+    callback, args, state = by_hand(tmp_path, 4)
     callback.on_train_begin(args, state, None)
     callback.on_evaluate(args, state, None, metrics={"eval_loss": 0.5, "eval_runtime": 1.0})
-    engine.shut_down(120)  # nobody listens, so that what is sent comes back at once
-    (folder,) = spool_folders(tmp_path / "spool")
-    (kept,) = (each.record for each in Backlog(folder).records() if each.record["kind"] == "scores")
+    (kept,) = kept_of_kind(tmp_path, "scores")
     assert (kept["step"], kept["scores"][0]["metric"]) == (4, "loss")
+
+
+def test_a_training_that_came_to_its_end_is_finished_when_the_trainer_trains_once_more(
+    service: dict[str, str], tmp_path: Path
+) -> None:
+    callback, args, state = by_hand(tmp_path, 4)
+    for ends in (True, False):
+        callback.on_train_begin(args, state, None)
+        if ends:
+            callback.on_train_end(args, state, None)
+    callback.on_train_begin(args, state, None)
+    ended = [each["changes"]["state"] for each in kept_of_kind(tmp_path, "finish")]
+    assert ended[:2] == ["finished", "stopped"]
 
 
 def test_a_lightning_training_that_was_killed_and_resumed(client: Client, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ python train_transformers.py '{"folder": ..., "steps": 6, "die_at": 5, "resume":
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": ""}
@@ -17,13 +18,17 @@ from tests.frameworks.dying import die
 from tests.frameworks.make_fixtures import Tokens, tiny_llama
 
 
-class DieAt(TrainerCallback):
-    def __init__(self, step: int) -> None:
-        self.step = step
+class EndAt(TrainerCallback):
+    def __init__(self, step: int, end: Callable[[], None]) -> None:
+        self.step, self.end = step, end
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         if state.global_step == self.step:
-            die()
+            self.end()
+
+
+def fail() -> None:
+    raise RuntimeError("what a training fails with")
 
 
 def main(asked: dict[str, Any]) -> None:
@@ -44,7 +49,8 @@ def main(asked: dict[str, Any]) -> None:
         dataloader_pin_memory=False,
     )
     recorder = CairnCallback("llm", "tiny", data={"web": 0.6, "code": 0.4})
-    callbacks = [recorder, *([DieAt(asked["die_at"])] if "die_at" in asked else [])]
+    ends = [EndAt(asked[name], end) for name, end in (("die_at", die), ("fail_at", fail)) if name in asked]
+    callbacks = [recorder, *ends]
     trainer = Trainer(
         model=tiny_llama(), args=settings, train_dataset=Tokens(), eval_dataset=Tokens(), callbacks=callbacks
     )

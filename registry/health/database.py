@@ -16,7 +16,7 @@ from registry.health.shapes import Found, fault, ok, warning
 SLOW_SECONDS: Final = 0.5  # for the simplest question there is
 LONG_LOG_BYTES: Final = 1024**3  # of SQLite's log: a reader that never ends keeps it from being folded in
 CLOCK_SKEW: Final = timedelta(seconds=5)
-RESTORE: Final = "`cairn-server restore FILE` puts a backup in its place."
+RESTORE: Final = "`cairn-server restore FILE --replace` puts a backup in its place."
 
 
 def look_at_database(database: Database, *, whole: bool) -> Iterator[Found]:

@@ -209,6 +209,8 @@ def test_what_nobody_wants_any_more_is_thrown_away_by_name(project: str, spool: 
     assert "is no spool" in err
     assert cli("spool", "discard", str(folder))[:2] == (0, f"Threw away {folder} with 2 records.\n")
     assert (folder.exists(), other.exists()) == (False, True)
+    code, printed, _ = cli("spool", "discard", str(other), "--json")
+    assert (code, json.loads(printed)) == (0, {"discarded": [{"spool": str(other), "records": 2}]})
 
 
 def test_the_spool_of_a_process_that_runs_is_not_thrown_away(project: str, spool: Path, cli: Cli) -> None:

@@ -39,7 +39,7 @@ AWAY = (
 @click.option("--lr", type=float)
 @click.option("--epoch", type=float)
 @click.option("--tokens-seen", type=click.IntRange(0))
-@click.option("--score", "scores", multiple=True, metavar="BENCH=VALUE", help="gsm8k=0.61; again for more.")
+@click.option("--score", "scores", multiple=True, metavar="BENCH=VALUE", help="gsm8k.acc=0.61; again for more.")
 @click.option("--path", "paths", multiple=True, metavar="URI", help="Where a complete copy lies; again for more.")
 @click.option("--tier", type=click.Choice(["local", "shared", "object"]), help="Of --path; object stores are known.")
 @click.option("--host", help="Whose disk a local --path lies on. Default: this host's, where the path is there.")
@@ -64,7 +64,7 @@ def record(
     """Record a checkpoint. Recording the same again changes nothing.
 
     \b
-    cairn record --project llm --run 7b-a --step 1000 --loss 2.31 --score gsm8k=0.21 \\
+    cairn record --project llm --run 7b-a --step 1000 --loss 2.31 --score gsm8k.acc=0.21 \\
         --path /ckpt/7b-a/1000 --tier shared --pieces weights,optimizer
     trainer | cairn record --project llm --run 7b-a -
     cairn record llm/7b-a@1000 --path s3://ckpt/7b-a/1000

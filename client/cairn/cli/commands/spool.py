@@ -174,15 +174,21 @@ def again_command(files: tuple[Path, ...], without_times: bool, as_json: bool) -
 
 @spool.command("discard")
 @click.argument("folders", nargs=-1, required=True, metavar="SPOOL...", type=click.Path(path_type=Path))
-def discard_command(folders: tuple[Path, ...]) -> int:
+@json_option
+def discard_command(folders: tuple[Path, ...], as_json: bool) -> int:
     """Throw away what processes that have ended have left, unsent: the SPOOLs that `cairn spool list` names.
 
     For records that nobody wants, such as those of a try. The files of checkpoints are not touched.
     """
     from cairn.spool.discard import discard
 
+    gone: dict[str, int] = {}
     for folder in folders:
-        click.echo(f"Threw away {folder} with {_records(discard(folder))}.")
+        gone[str(folder)] = discard(folder)
+        if not as_json:
+            click.echo(f"Threw away {folder} with {_records(gone[str(folder)])}.")
+    if as_json:
+        print_json({"discarded": [{"spool": spool, "records": count} for spool, count in gone.items()]})
     return 0
 
 

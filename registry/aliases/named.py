@@ -35,10 +35,8 @@ def find_named_checkpoint(session: Session, caller: Caller, text: str) -> int:
     """
     number = from_text(text)
     if number is not None:
-        project_id = session.scalar(select(Checkpoint.project_id).where(Checkpoint.id == number))
-        if project_id is None:
+        if not _is_own(session, caller, Checkpoint, number):
             raise CheckpointNotFound(f"There is no checkpoint {text[:40]!r}.")
-        caller.require_project(project_id)
         return number
     if alias := _ALIAS.fullmatch(text):
         return _aliased(session, caller, alias["project"], alias["name"])
@@ -52,16 +50,22 @@ def find_named_run(session: Session, caller: Caller, text: str) -> int:
     """The id of the run named by its id or as project/run. Raises RunNotFound, ProjectNotFound, ProjectForbidden."""
     number = from_text(text)
     if number is not None:
-        project_id = session.scalar(select(Run.project_id).where(Run.id == number))
-        if project_id is None:
+        if not _is_own(session, caller, Run, number):
             raise RunNotFound(f"There is no run {text[:40]!r}.")
-        caller.require_project(project_id)
         return number
     project, slash, name = text.partition("/")
     if not slash:
         raise RunNotFound(f"There is no run {text[:40]!r}. A run is named by its id or as project/run.")
     caller.require_project(find_project(session, project).id)
     return find_run(session, project, name).id
+
+
+def _is_own(session: Session, caller: Caller, table: type[Checkpoint] | type[Run], number: int) -> bool:
+    """Whether there is one of that id. Raises ProjectForbidden where it is another's."""
+    project_id = session.scalar(select(table.project_id).where(table.id == number))
+    if project_id is not None:
+        caller.require_project(project_id)
+    return project_id is not None
 
 
 def _aliased(session: Session, caller: Caller, project: str, name: str) -> int:

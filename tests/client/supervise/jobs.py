@@ -13,6 +13,20 @@ from cairn.types import Attempt, Incident
 from tests.client.program import PATIENT
 from tests.client.until import LATEST
 
+# A job that says which signal it got, and ends with 3 at one that asks for its end.
+WAITING = """
+import signal, sys, time
+def handler(number, frame):
+    print("got", signal.Signals(number).name)
+    if number not in (signal.SIGUSR1, signal.SIGUSR2):
+        sys.exit(3)
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+    signal.signal(number, handler)
+print("ready")
+while True:
+    time.sleep(0.05)
+"""
+
 
 def script(folder: Path, text: str, name: str = "job.py") -> list[str]:
     path = folder / name

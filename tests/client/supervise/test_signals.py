@@ -6,21 +6,8 @@ from pathlib import Path
 import pytest
 from cairn import Client
 
-from tests.client.supervise.jobs import attempts, incidents, run, running, script
+from tests.client.supervise.jobs import WAITING, attempts, incidents, run, running, script
 from tests.client.until import LATEST
-
-WAITING = """
-import signal, sys, time
-def handler(number, frame):
-    print("got", signal.Signals(number).name)
-    if number not in (signal.SIGUSR1, signal.SIGUSR2):
-        sys.exit(3)
-for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
-    signal.signal(number, handler)
-print("ready")
-while True:
-    time.sleep(0.05)
-"""
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT], ids=lambda number: number.name)

@@ -13,21 +13,8 @@ from pathlib import Path
 from cairn import Client
 
 from tests.client.program import PATIENT
-from tests.client.supervise.jobs import attempts, script
+from tests.client.supervise.jobs import WAITING, attempts, script
 from tests.client.until import LATEST
-
-WAITING = """
-import signal, sys, time
-def handler(number, frame):
-    print("got", signal.Signals(number).name)
-    if number not in (signal.SIGUSR1, signal.SIGUSR2):
-        sys.exit(3)
-for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
-    signal.signal(number, handler)
-print("ready")
-while True:
-    time.sleep(0.05)
-"""
 
 
 def _read_all(descriptor: int) -> bytes:
